@@ -18,7 +18,6 @@ import * as EventStoreDb from "./adapters/eventstoredb/EventStoreDb.ts"
 import * as HttpApiServer from "./adapters/http/server/HttpApiServer.ts"
 import type { Tls } from "./adapters/http/server/makeServer.ts"
 import { operationsServer } from "./adapters/http/server/operationsServer.ts"
-import * as NodeFingerprint from "./adapters/node/NodeFingerprint.ts"
 import * as NodeRandom from "./adapters/node/NodeRandom.ts"
 import * as OtlpTracing from "./adapters/otlp/OtlpTracing.ts"
 import * as PostgresPorts from "./adapters/postgres/PostgresPorts.ts"
@@ -212,7 +211,6 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     Layer.provide(storeOf(given, databaseAndKeys)),
     Layer.provide(telemetry),
     Layer.provide([
-      NodeFingerprint.layer,
       NodeRandom.layer,
       AjvEventSchemas.layer,
       channels,

@@ -10,6 +10,7 @@
  */
 import { Effect, Schedule, Schema } from "effect"
 import type { MessageId } from "../domain/ids.ts"
+import type { RecordedFact } from "../domain/recorded.ts"
 import { CommandedBy } from "./commandedBy.ts"
 import type { StoreUnavailable } from "./errors.ts"
 import { type Append, EventStore, type Stream, type StreamVersion } from "./ports/EventStore.ts"
@@ -105,7 +106,7 @@ export const appendFreely = (entry: Append) =>
 
 interface JournalEntry {
   readonly expected: StreamVersion
-  readonly facts: ReadonlyArray<Pick<JournalFact, "name" | "data">>
+  readonly facts: ReadonlyArray<RecordedFact>
   readonly at: JournalFact["at"]
 }
 

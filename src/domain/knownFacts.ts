@@ -1,4 +1,4 @@
-/** Every name of a fact that this release can read. Another one was written by a newer release. */
+/** The names of all facts that this release can read. A newer release wrote any other. */
 import { recorded as access } from "./access/facts.ts"
 import { recorded as circuit } from "./circuit/facts.ts"
 import { recorded as command } from "./command/facts.ts"

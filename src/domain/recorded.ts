@@ -1,25 +1,24 @@
 /**
- * Facts and their stored form: `Type@version` and JSON text. A store keeps both and reads neither; each kind of stream
- * lists every shape of its facts that was ever written, and has a codec made from that list (facts.ts).
+ * Facts and their stored form: `Type@1` and JSON text in two parts. The kept part stays for ever; the forgettable part is all that
+ * can name a person, stands beside the facts and can be erased. A fact whose forgettable part is gone reads as one that was erased.
+ * Each kind of stream lists its shapes and has a codec made from that list (facts.ts).
  */
-import { Result, Schema, SchemaTransformation, Struct } from "effect"
+import { Result, Schema } from "effect"
+import { isUuid } from "./ids.ts"
 
-export const fact = <Type extends string, Fields extends Schema.Struct.Fields>(type: Type, fields: Fields) =>
-  Schema.Struct({ type: Schema.tag(type), ...fields })
+export const ERASED = "erased"
 
-/** The shape of a fact from before some fields were added, and what they are in a fact that was written then. */
-export const before = <const Names extends string, Fact extends { readonly type: string }>(
-  shape: Schema.Codec<Fact, unknown> & { readonly fields: Schema.Struct.Fields },
-  added: { readonly [Name in Names]: Fact[Name & keyof Fact] }
-) => {
-  const names = Object.keys(added)
-  const older = Schema.Struct(Struct.omit(shape.fields, names)) as unknown as Schema.Codec<Fact> & typeof shape
-  const lifted = SchemaTransformation.transform<Fact, Fact>({
-    decode: (fact) => ({ ...fact, ...added }),
-    encode: (fact) => Struct.omit(fact, names as []) as Fact
-  })
-  return older.pipe(Schema.decodeTo(Schema.toType(shape), lifted))
-}
+/**
+ * The forgettable fields of a shape, each with the value that it reads as once it is erased; undefined: it is absent then. A name with
+ * a dot is a field of a field. `to` is kept where it is the id of a destination.
+ */
+export type Forgettable = Readonly<Record<string, unknown>>
+
+export const fact = <Type extends string, Fields extends Schema.Struct.Fields>(
+  type: Type,
+  fields: Fields,
+  forgettable: Forgettable = {}
+) => Object.assign(Schema.Struct({ type: Schema.tag(type), ...fields }), { forgettable })
 
 /** The facts of a list of shapes. */
 export type FactIn<Recorded extends Readonly<Record<string, { readonly Type: unknown }>>> =
@@ -27,8 +26,10 @@ export type FactIn<Recorded extends Readonly<Record<string, { readonly Type: unk
 
 export interface RecordedFact {
   readonly name: string
-  /** JSON text without the type, which the name holds. */
+  /** JSON text of the kept part, without the type, which the name holds. */
   readonly data: string
+  /** JSON text of the fields that can be erased; null or absent where there are none, none any more, or they were not read. */
+  readonly forgettable?: string | null
 }
 
 export class UnreadableFact extends Schema.TaggedError<UnreadableFact>()("UnreadableFact", {
@@ -38,28 +39,117 @@ export class UnreadableFact extends Schema.TaggedError<UnreadableFact>()("Unread
 
 const typeOf = (name: string) => name.slice(0, name.indexOf("@"))
 
-/** Writes and reads facts by the list of all their shapes, keyed by `Type@version`, the newest of a type last. */
-export const codecOf = <Fact extends { readonly type: string }>(recorded: Readonly<Record<string, unknown>>) => {
+/** Commands that came by a broker have the actor `amqp:<key of the command>`; the key can name a person, and is forgettable. */
+export const keptActor = (actor: string | null): string | null => (actor?.startsWith("amqp:") ? "amqp" : actor)
+
+type Json = Record<string, unknown>
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The object that holds the last field of a path, and the name of that field. */
+const holderOf = (fields: Json, path: string): readonly [Json, string] | null => {
+  const names = path.split(".")
+  let holder = fields
+  for (const name of names.slice(0, -1)) {
+    const next = holder[name]
+    if (!isObject(next)) return null
+    holder = next
+  }
+  return [holder, names.at(-1)!]
+}
+
+/** Moves the forgettable fields out of `data`, whose objects may be shared; null where there are none. */
+const takeOut = (data: Json, forgettable: Forgettable): Json | null => {
+  let taken: Json | null = null
+  for (const path of Object.keys(forgettable)) {
+    const [found, name] = holderOf(data, path) ?? []
+    if (found === undefined || name === undefined || !(name in found)) continue
+    const value = found[name]
+    if (name === "to" && isUuid(String(value))) continue
+    const into: Json = {}
+    let [holder, part] = [data, into]
+    for (const parent of path.split(".").slice(0, -1)) {
+      holder = holder[parent] = { ...(holder[parent] as Json) }
+      part = part[parent] = {} as Json
+    }
+    delete holder[name]
+    // A selection without a field selects more.
+    if (path.startsWith("selection.")) holder[name] = forgettable[path]
+    if (value == null) continue
+    part[name] = value
+    taken = merged(taken ?? {}, into)
+  }
+  return taken
+}
+
+/** What a field of both says, `part` says. */
+const merged = (whole: Json, part: Json): Json => {
+  for (const [name, value] of Object.entries(part)) {
+    const said = whole[name]
+    whole[name] = isObject(said) && isObject(value) ? merged({ ...said }, value) : value
+  }
+  return whole
+}
+
+/** Gives each field that was forgotten the value that it reads as. */
+export const fillErased = (data: Json, forgettable: Forgettable): Json => {
+  for (const [path, erased] of Object.entries(forgettable)) {
+    if (erased === undefined) continue
+    const [holder, name] = holderOf(data, path) ?? []
+    if (holder !== undefined && name !== undefined && holder[name] === undefined && !path.startsWith("selection.")) {
+      holder[name] = erased
+    }
+  }
+  return data
+}
+
+type Parts = Omit<RecordedFact, "name">
+
+/** A whole fact as JSON, without its type. */
+export const partsOf = ({ data, forgettable = null }: Parts): Json =>
+  forgettable === null ? (JSON.parse(data) as Json) : merged(JSON.parse(data) as Json, JSON.parse(forgettable) as Json)
+
+/** The same as text. */
+export const wholeOf = (parts: Parts): string =>
+  parts.forgettable == null ? parts.data : JSON.stringify(partsOf(parts))
+
+interface Shape {
+  readonly forgettable: Forgettable
+}
+
+/** Writes and reads facts by the list of their shapes, keyed by `Type@1`. */
+export const codecOf = <Fact extends { readonly type: string }>(recorded: Readonly<Record<string, Shape>>) => {
   const shapes = new Map(
     Object.entries(recorded).map(([name, shape]) => {
-      const codec = shape as Schema.Codec<Fact, Schema.Json>
-      return [name, { encode: Schema.encodeSync(codec), decode: Schema.decodeUnknownResult(codec) }] as const
+      const codec = shape as unknown as Schema.Codec<Fact, Schema.Json>
+      const { forgettable } = shape
+      return [
+        name,
+        { encode: Schema.encodeSync(codec), decode: Schema.decodeUnknownResult(codec), forgettable }
+      ] as const
     })
   )
-  const newest = new Map([...shapes.keys()].map((name) => [typeOf(name), name]))
+  const names = new Map([...shapes.keys()].map((name) => [typeOf(name), name]))
   return {
     /** A fact that could not be read again is a bug in the code that made it: it throws here, before it is stored. */
     toRecorded: (fact: Fact): RecordedFact => {
-      const name = newest.get(fact.type)!
-      const { type: _, ...data } = shapes.get(name)!.encode(fact) as Record<string, unknown>
-      return { name, data: JSON.stringify(data) }
+      const name = names.get(fact.type)!
+      const shape = shapes.get(name)!
+      const { type: _, ...data } = shape.encode(fact) as Json
+      const taken = takeOut(data, shape.forgettable)
+      return { name, data: JSON.stringify(data), forgettable: taken === null ? null : JSON.stringify(taken) }
     },
-    fromRecorded: ({ name, data }: RecordedFact): Result.Result<Fact, UnreadableFact> => {
+    fromRecorded: ({ name, data, forgettable = null }: RecordedFact): Result.Result<Fact, UnreadableFact> => {
       const shape = shapes.get(name)
       if (shape === undefined) {
         return Result.fail(new UnreadableFact({ name, message: "no release of Posthaste ever wrote this fact" }))
       }
-      return Result.try(() => ({ type: typeOf(name), ...(JSON.parse(data) as object) }) as unknown).pipe(
+      return Result.try((): unknown => {
+        const kept: unknown = JSON.parse(data)
+        if (!isObject(kept)) return kept
+        const whole = forgettable === null ? kept : merged(kept, JSON.parse(forgettable) as Json)
+        return { type: typeOf(name), ...fillErased(whole, shape.forgettable) }
+      }).pipe(
         Result.flatMap(shape.decode),
         Result.mapError((error) => new UnreadableFact({ name, message: String(error) }))
       )

@@ -5,7 +5,6 @@ import { Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import * as WebhookAlerts from "../../src/adapters/channels/webhook/WebhookAlerts.ts"
-import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../src/application/alerts/alertOnFacts.ts"
 import { type FeedFilter, readFeed } from "../../src/application/log/feed.ts"
 import { LogReader } from "../../src/application/log/LogReader.ts"
@@ -23,6 +22,7 @@ import { streamOf } from "../../src/domain/streams.ts"
 import { makeEndpoint } from "../contracts/destinations/samples.ts"
 import { delivered, newOrg, opened, type Step, settled, started, unreachable } from "../contracts/sample.ts"
 import { put, write } from "../contracts/written.ts"
+import * as Fingerprints from "../model/Fingerprints.ts"
 import { liveRows } from "../model/log/runs.ts"
 import * as Memory from "../model/Memory.ts"
 import * as MemoryPorts from "../model/MemoryPorts.ts"
@@ -33,7 +33,7 @@ const inPages = Effect.provideService(keepProjections, FactsAtOnce, PAGE)
 const layer = LogReader.layer.pipe(
   Layer.provideMerge(MemoryPorts.layerShared),
   Layer.provideMerge(Memory.layer),
-  Layer.provideMerge(NodeFingerprint.layer)
+  Layer.provideMerge(Fingerprints.layer)
 )
 
 /** What is stored of a fact becomes something that no release ever wrote, or a fact that may not come there. */

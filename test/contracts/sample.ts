@@ -35,6 +35,7 @@ import { DestinationId, MessageId, OrgId } from "../../src/domain/ids.ts"
 import { decide, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
 import type { MessageQueued } from "../../src/domain/message/facts.ts"
 import type { Message } from "../../src/domain/message/transitions.ts"
+import { fingerprints } from "../model/Fingerprints.ts"
 
 /**
  * What a contract suite is run on: all ports of one store. Building the layer must give an empty store, for
@@ -112,8 +113,13 @@ export const opened = ({
     expiresAt: null,
     ...fields
   }
+  const { destination, orderingKey } = request
+  const inLine =
+    orderingKey === null || request.line !== undefined
+      ? request
+      : { ...request, line: fingerprints.line(JSON.stringify([destination, orderingKey])) }
   const blank: Sample = { id, lane: request.destination, message: initial, version: 0 }
-  return next(blank, { type: "QueueMessage", request }, { opening: { body, idempotency } })
+  return next(blank, { type: "QueueMessage", request: inLine }, { opening: { body, idempotency } })
 }
 
 /** The entry that a command means for a message that has come this far. */

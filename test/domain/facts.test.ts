@@ -1,6 +1,6 @@
 /**
- * `facts/` holds one sample of every shape in which a fact was ever stored, named `Type@version`. Samples are
- * added and never edited: they are what a database in production holds.
+ * `facts/` holds one sample of every shape of a fact, named `Type@version`, as it is stored: the kept part and the forgettable one.
+ * From the first release on samples are added and never edited: they are what a database in production holds.
  *
  * The table lists the codec of every kind of stream. What only one kind promises stands beside that kind.
  */
@@ -56,18 +56,28 @@ const kinds = {
 }
 
 const folder = join(import.meta.dirname, "facts")
-const sample = (name: string): object => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"))
+interface Sample {
+  readonly data: object
+  readonly forgettable: object | null
+}
+const sample = (name: string): Sample => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"))
+const stored = (name: string): RecordedFact => {
+  const { data, forgettable } = sample(name)
+  return { name, data: JSON.stringify(data), forgettable: forgettable && JSON.stringify(forgettable) }
+}
 const typeOf = (name: string) => name.split("@")[0]!
-const versionOf = (name: string) => Number(name.split("@")[1])
 const shapes = Object.values(kinds).flatMap((kind) => kind.shapes)
-const newest = (type: string) =>
-  shapes
-    .filter((name) => typeOf(name) === type)
-    .toSorted((a, b) => versionOf(a) - versionOf(b))
-    .at(-1)!
+
+/** All texts in it, however deep. */
+const textsIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value === "string"
+    ? [value]
+    : typeof value === "object" && value !== null
+      ? Object.values(value).flatMap(textsIn)
+      : []
 
 describe("the stored facts", () => {
-  it("have a sample of every shape ever written, and of no other", () => {
+  it("have a sample of every shape, and of no other", () => {
     const samples = readdirSync(folder).map((file) => file.replace(/\.json$/, ""))
     expect(samples.toSorted()).toEqual(shapes.toSorted())
   })
@@ -84,18 +94,26 @@ describe("the stored facts", () => {
 })
 
 describe.each(Object.entries(kinds))("a stored fact of kind %s", (_, { shapes, fromRecorded, rewrite }) => {
-  const read = (name: string, data = JSON.stringify(sample(name))) => fromRecorded({ name, data })
+  const read = (name: string, data: string) => fromRecorded({ name, data })
 
   it.each(shapes)("%s is read, and leaves its type to its name", (name) => {
-    expect(Result.getOrThrow(read(name)).type).toBe(typeOf(name))
-    expect(sample(name)).not.toHaveProperty("type")
+    expect(Result.getOrThrow(fromRecorded(stored(name))).type).toBe(typeOf(name))
+    expect(sample(name).data).not.toHaveProperty("type")
   })
 
-  it.each(shapes)("%s is written again in the newest shape of its type, and nothing is lost", (name) => {
-    const written = Result.getOrThrow(rewrite({ name, data: JSON.stringify(sample(name)) }))
-    expect(written.name).toBe(newest(typeOf(name)))
-    expect(fromRecorded(written)).toEqual(read(name))
-    if (name === written.name) expect(JSON.parse(written.data)).toEqual(sample(name))
+  it.each(shapes)("%s is written again as it was stored", (name) => {
+    const { data, forgettable = null, ...written } = Result.getOrThrow(rewrite(stored(name)))
+    expect({ ...written, data: JSON.parse(data), forgettable: forgettable && JSON.parse(forgettable) }).toEqual({
+      ...{ name, ...sample(name) }
+    })
+  })
+
+  it.each(shapes)("%s reads as erased without its forgettable part, and is stored so again", (name) => {
+    const erased = Result.getOrThrow(fromRecorded({ ...stored(name), forgettable: null }))
+    for (const said of textsIn(sample(name).forgettable)) expect(JSON.stringify(erased)).not.toContain(said)
+    const again = Result.getOrThrow(rewrite({ ...stored(name), forgettable: null }))
+    expect(JSON.parse(again.data)).toEqual(sample(name).data)
+    expect(fromRecorded(again)).toEqual(Result.succeed(erased))
   })
 
   it.each(["Nothing@1", "toString", "__proto__", typeOf(shapes[0]!), `${typeOf(shapes[0]!)}@9`])(
@@ -106,7 +124,7 @@ describe.each(Object.entries(kinds))("a stored fact of kind %s", (_, { shapes, f
   )
 
   it.each(['{"a":1', "", "null", "[]", '"text"'])("is refused when its data is no object: %s", (data) => {
-    const name = shapes.find((name) => Object.keys(sample(name)).length > 0)!
+    const name = shapes.find((name) => Object.keys(sample(name).data).length > 0)!
     expect(Result.merge(read(name, data))).toMatchObject({ _tag: "UnreadableFact", name })
   })
 })
@@ -130,14 +148,14 @@ describe("data of another shape is refused", () => {
 
 describe("a fact of a dossier, a destination or a key", () => {
   it.each([...kinds.consent.shapes, ...kinds.destination.shapes])("%s says which org it belongs to", (name) => {
-    expect(sample(name)).toMatchObject({ orgId: "acme" })
+    expect(sample(name).data).toMatchObject({ orgId: "acme" })
   })
 })
 
 describe("a replay", () => {
   it("is stored with a list of messages too", () => {
     const selection = { ids: ["0198f0a2-3c52-7c43-8b1a-6d2f6f1f0a02"] }
-    const request = { ...sample("ReplayRequested@1"), selection }
+    const request = { ...sample("ReplayRequested@1").data, selection }
     const written = kinds.replay.rewrite({ name: "ReplayRequested@1", data: JSON.stringify(request) })
     expect(JSON.parse(Result.getOrThrow(written).data)).toEqual(request)
   })

@@ -193,7 +193,14 @@ export const addToJournal = (
 ): void => {
   const { journals, feed } = tables
   const history = journals.get(journal) ?? []
-  const added = facts.map(({ name, data }, index) => ({ name, data, at, actor, version: last + index + 1 }))
+  const added = facts.map(({ name, data, forgettable = null }, index) => ({
+    name,
+    data,
+    forgettable,
+    at,
+    actor,
+    version: last + index + 1
+  }))
   journals.set(journal, [...history, ...added])
   for (const { version } of added) feed.push({ stream: journal, messageId: null, version })
 }

@@ -8,7 +8,6 @@
  */
 
 import { Clock, Context, Duration, Effect, Exit, Layer } from "effect"
-import * as NodeFingerprint from "../../src/adapters/node/NodeFingerprint.ts"
 import { dispatch } from "../../src/application/deliver/dispatch.ts"
 import { Senders } from "../../src/application/deliver/Senders.ts"
 import { settingsOf } from "../../src/application/destinations/destinations.ts"
@@ -23,6 +22,7 @@ import { retryParked } from "../../src/application/truth/repair.ts"
 import { DestinationId, type MessageId, OrgId } from "../../src/domain/ids.ts"
 import { http, webhook, whatsapp } from "../contracts/destinations/samples.ts"
 import { copySettingsToLane } from "../model/deliver/lanes.ts"
+import { fingerprints } from "../model/Fingerprints.ts"
 import * as Memory from "../model/Memory.ts"
 import * as MemoryPorts from "../model/MemoryPorts.ts"
 import type { ApiServices } from "./asking.ts"
@@ -357,7 +357,7 @@ export class World {
 
   #startApi(n: number): void {
     const process = this.#newProcess(`api-${n}`, () => this.#startApi(n))
-    const services = Context.add(faultyPorts(this, process), Fingerprint, fingerprint)
+    const services = Context.add(faultyPorts(this, process), Fingerprint, fingerprints)
     this.#apis.set(n, { process, services })
   }
 
@@ -365,7 +365,7 @@ export class World {
     if (this.#stopping) return
     const { swarm } = this
     const process = this.#newProcess(`worker-${n}`, () => this.#startWorker(n))
-    const ports = Context.add(faultyPorts(this, process, false), Fingerprint, fingerprint)
+    const ports = Context.add(faultyPorts(this, process, false), Fingerprint, fingerprints)
     const services = Context.add(ports, Senders, channelsOf(this, process))
     const worker = dispatch({
       worker: process.name,
@@ -633,10 +633,6 @@ const channelsOf = (world: World, process: Process) => {
   const channel = channelOf(world, process)
   return { webhook: channel, http: channel, whatsapp: channel }
 }
-
-const fingerprint = Effect.runSync(
-  Effect.scoped(Effect.map(Layer.build(NodeFingerprint.layer), Context.get(Fingerprint)))
-)
 
 const openStore = (timeline: Timeline): Store =>
   MemoryPorts.layerShared.pipe(

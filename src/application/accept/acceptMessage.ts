@@ -14,7 +14,7 @@
 import { DateTime, Effect, Result } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
-import type { ChannelName, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
+import type { ChannelName, DestinationId, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageDetails, type MessageQueued } from "../../domain/message/facts.ts"
 import { type MessageView, viewOf } from "../../domain/message/view.ts"
@@ -91,7 +91,7 @@ export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, request
   const drafts = requests.map((request, index) => {
     const id = request.id ?? ids[index]!
     const trace = (queued: MessageQueued) => tracing.acceptance(request.traceparent ?? null, queued, id, via)
-    const one = draft(orgId, id, request, addresses[index]!, now, actor, fingerprint.of, trace)
+    const one = draft(orgId, id, request, addresses[index]!, now, actor, fingerprint, trace)
     const reason = objections[index]!
     if (suspended !== null) return { type: "Suspended", reason: suspended } as const
     return one.type === "Entry" && reason !== null ? blocked(one.message, reason) : one
@@ -208,7 +208,7 @@ const draft = (
   addressing: Addressing,
   now: DateTime.Utc,
   actor: string | null,
-  fingerprint: (text: string) => string,
+  fingerprint: Fingerprint["Service"],
   trace: (queued: MessageQueued) => Span | null
 ): Draft => {
   const faults = [...(Result.isFailure(addressing) ? addressing.failure : []), ...timeFaultsOf(request, now)]
@@ -226,6 +226,7 @@ const draft = (
     ...(test === true && { test }),
     ...(replayId !== undefined && { replayId }),
     ...detailsOf(request),
+    ...lineOf(fingerprint, orgId, destination, request.orderingKey),
     retry: request.retry ?? retry,
     acceptedAt: now,
     // A time in the past means now: a message can't overtake its lane by a date in the past.
@@ -243,7 +244,7 @@ const draft = (
       idempotency:
         idempotencyKey === null
           ? null
-          : { orgId, key: idempotencyKey, requestHash: fingerprint(canonicalText(request)) }
+          : { orgId, key: idempotencyKey, requestHash: fingerprint.of(canonicalText(request)) }
     }
   })
   const message = viewOf(
@@ -252,6 +253,15 @@ const draft = (
   )!
   return { type: "Entry", entry, message, span }
 }
+
+/** The line of a message with an ordering key. */
+export const lineOf = (
+  { line }: Fingerprint["Service"],
+  orgId: OrgId,
+  destination: DestinationId,
+  orderingKey: string | null
+): Pick<MessageQueued, "line"> =>
+  orderingKey === null ? {} : { line: line(JSON.stringify([orgId, destination, orderingKey])) }
 
 export const timeFaultsOf = (
   { deliverAt, expiresAt }: Pick<MessageRequest, "deliverAt" | "expiresAt">,

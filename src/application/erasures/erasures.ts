@@ -4,19 +4,15 @@
  *
  * What still waits is cancelled first, and what is under way is waited for, because only what has ended changes no more.
  */
-import { DateTime, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { ErasureField } from "../../domain/erasure/facts.ts"
 import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
-import { messageOf } from "../../domain/streams.ts"
 import { recipientOf } from "../../domain/whatsapp/recipient.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
 import { backgroundOn } from "../background.ts"
 import { eraseEvent } from "../events/readEvents.ts"
-import { LogReader } from "../log/LogReader.ts"
 import { commandMessage, eraseMessage } from "../messages/commandMessage.ts"
 import { type ErasureJob, Erasures } from "../ports/Erasures.ts"
-import { Parked } from "../ports/Parked.ts"
-import { Projections } from "../ports/Projections.ts"
 import { Pulse } from "../ports/Pulse.ts"
 
 /** One of them. */
@@ -51,8 +47,6 @@ const LEASE = Duration.seconds(60)
 const PAUSE = Duration.millis(200)
 /** While something found is under way. */
 const PATIENCE = Duration.seconds(2)
-/** By how much the times of facts may differ from the order in which they were stored. */
-const SLACK = Duration.minutes(1)
 
 /** One stretch of one erasure; false when none had work. */
 export const eraseOnce = Effect.fnUntraced(function* () {
@@ -61,8 +55,7 @@ export const eraseOnce = Effect.fnUntraced(function* () {
   if (job === null) return false
   const { messages, events } = yield* erasures.find(job, ROWS_MAX)
   if (messages.length === 0 && events.length === 0) {
-    const isOver = (yield* isAllListed(job)) && (yield* erasures.close(job))
-    if (!isOver) yield* erasures.back(job.id, PAUSE)
+    if (!(yield* erasures.close(job))) yield* erasures.back(job.id, PAUSE)
     return true
   }
   yield* Effect.forEach(events, (id) => withoutEventBody(job.orgId, id), { discard: true })
@@ -98,29 +91,5 @@ const ending = ({ orgId }: ErasureJob, id: MessageId) =>
       MessageParked: () => Effect.succeed(id)
     })
   )
-
-/** While more streams are parked, none is looked at. */
-const PARKED_MAX = 1_000
-
-/**
- * Whether the list of messages has all that was stored of the org before the request. What it lacks because a stream can't be processed
- * may be the person's, so the erasure waits until it can.
- */
-const isAllListed = Effect.fnUntraced(function* ({ orgId, requestedAt }: ErasureJob) {
-  const log = yield* LogReader
-  const run = (yield* (yield* Projections).runs).find(({ name, live }) => name === "messages" && live)
-  if (run === undefined) return false
-  const [next] = yield* log.read(run.position, 1)
-  if (next !== undefined && !DateTime.isGreaterThan(next.at, DateTime.addDuration(requestedAt, SLACK))) return false
-  const { items, nextCursor } = yield* (yield* Parked).list({ cursor: null, limit: PARKED_MAX })
-  if (nextCursor !== null) return false
-  const lacking = items.map(({ stream }) => stream)
-  if (lacking.length === 0) return true
-  // None of their facts is at hand.
-  const orgs = yield* log.orgs(
-    lacking.map((stream) => ({ stream, messageId: messageOf(stream), version: 0, data: "" }))
-  )
-  return lacking.every((stream) => (orgs.get(stream) ?? orgId) !== orgId)
-})
 
 export const carryOutErasures = backgroundOn("jobs", "erasing", Effect.suspend(eraseOnce))

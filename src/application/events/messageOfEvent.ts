@@ -7,6 +7,7 @@ import type { EventView } from "../../domain/event/event.ts"
 import { type DestinationId, type EventId, MessageId, type OrgId } from "../../domain/ids.ts"
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageQueued } from "../../domain/message/facts.ts"
+import { lineOf } from "../accept/acceptMessage.ts"
 import { retryPolicyOf } from "../accept/addressing.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
@@ -45,6 +46,7 @@ export const messagesOfEvents = Effect.fnUntraced(function* (orgId: OrgId) {
       eventId: event.id,
       ...origin,
       ...detailsOf(event),
+      ...lineOf(fingerprint, orgId, destination, event.orderingKey),
       retry: retryPolicyOf(channels.get(channel)!, retry, retryOfOrg),
       acceptedAt: now,
       // A time in the past means now: a message can't overtake its lane by a date in the past.

@@ -6,6 +6,7 @@ import { Effect, Option, Result, Schema } from "effect"
 import { DestinationId, isUuid, type MessageId, OrgId } from "../../domain/ids.ts"
 import { fromRecorded, queuedOf } from "../../domain/message/recorded.ts"
 import { endings, type StoredFact } from "../../domain/message/view.ts"
+import { partsOf } from "../../domain/recorded.ts"
 import { halvesOf, streamOf } from "../../domain/streams.ts"
 import type { Archive } from "../ports/Archive.ts"
 import type { Circuits } from "../ports/Circuits.ts"
@@ -64,10 +65,13 @@ export const streamsOf = (store: Store, max = STREAMS_MAX) => {
   return { histories, forgetAll: known.forgetAll }
 }
 
-const decoded = ({ version, at, name, data }: LoggedFact): StoredFact => ({
+const decoded = ({ version, at, name, data, forgettable = null }: LoggedFact): StoredFact => ({
   version,
   at,
-  fact: name === "MessageQueued@1" ? queuedOf(JSON.parse(data)) : Result.getOrThrow(fromRecorded({ name, data }))
+  fact:
+    name === "MessageQueued@1"
+      ? queuedOf(partsOf({ data, forgettable }))
+      : Result.getOrThrow(fromRecorded({ name, data, forgettable }))
 })
 
 const ORGS_MAX = 50_000

@@ -5,7 +5,7 @@
 import { type DateTime, Effect } from "effect"
 import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
-import type { RecordedFact } from "../../domain/recorded.ts"
+import { type RecordedFact, wholeOf } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
 import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../errors.ts"
 import { loadStream, MessageNotFound, type MessageParked } from "../messages/readMessage.ts"
@@ -14,6 +14,7 @@ import { type JournalName, Journals } from "../ports/Journals.ts"
 import type { Parked } from "../ports/Parked.ts"
 import { LogReader } from "./LogReader.ts"
 
+/** `data` is whole. */
 export interface StreamFact extends RecordedFact {
   readonly version: number
   readonly at: DateTime.Utc
@@ -33,7 +34,7 @@ export const readStream = Effect.fnUntraced(function* (
     const { facts } = yield* loadStream(orgId, MessageId.make(id))
     const part = facts.slice(after, after + limit + 1)
     return pageOf(
-      part.map(({ version, at, fact }) => ({ version, at, ...toRecorded(fact) })),
+      part.map(({ version, at, fact }) => shown({ version, at, ...toRecorded(fact) })),
       limit
     )
   }
@@ -46,13 +47,18 @@ export const readStream = Effect.fnUntraced(function* (
   for (let bytes = 0, last = after; facts.length <= limit; ) {
     const asked = Math.min(AT_ONCE, limit + 1 - facts.length)
     const some = yield* load(stream as JournalName, { after: last, limit: asked })
-    facts.push(...some)
+    facts.push(...some.map(shown))
     if (some.length < asked) return pageOf(facts, limit)
     bytes += some.reduce((sum, { data }) => sum + data.length, 0)
     last = some.at(-1)!.version
     if (bytes >= PAGE_READ_BYTES) return { items: facts, nextCursor: String(last) }
   }
   return pageOf(facts, limit)
+})
+
+const shown = ({ version, at, ...recorded }: StreamFact): StreamFact => ({
+  ...{ version, at, name: recorded.name },
+  data: wholeOf(recorded)
 })
 
 /** So many facts of a journal are read at once, until a page has its bytes. */

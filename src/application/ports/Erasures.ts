@@ -23,10 +23,9 @@ export interface ErasureJob extends Erasure {
 }
 
 /**
- * Erasures of a person. `erase` is the one function that changes stored facts: what they say of a person is replaced, as
- * `domain/erasure/erased.ts` says, and with them, in the same transaction, all rows that follow from them, keys, answers, and what
- * a provider reports. Jobs over many messages that were for them, or for what is sought, forget whom they were for. A projector
- * that holds facts from before brings nothing back.
+ * Erasures of a person. `erase` takes what can name a person out of the rows of messages and events and deletes the forgettable parts of
+ * their facts, and with them, in one transaction, keys, answers and reports of providers. It changes no fact. Jobs over many messages that
+ * were for them, or for what is sought, forget whom they were for.
  *
  * A request and its end leave facts on the journal `erasure-<id>`, in the same transaction. They don't say who was sought, and the
  * job forgets it with its end.

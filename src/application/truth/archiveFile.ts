@@ -32,7 +32,8 @@ export const firstLine = (withBodies: boolean): string =>
 export const lastLine = (facts: number): string => JSON.stringify({ end: true, facts })
 
 export const lineOf = ({ position, fact, besideFacts }: Line): string => {
-  const { stream, version, name, at, actor, data } = fact
+  const { stream, version, name, at, actor, data, forgettable = null } = fact
+  const isInRow = besideFacts !== null && isOfMessage(besideFacts) && besideFacts.queued !== null
   const head = JSON.stringify({
     position,
     stream,
@@ -40,6 +41,7 @@ export const lineOf = ({ position, fact, besideFacts }: Line): string => {
     name,
     at: DateTime.formatIso(at),
     actor,
+    ...(forgettable === null || isInRow ? {} : { forgettable: JSON.parse(forgettable) }),
     ...(besideFacts?.key ? { key: besideFacts.key } : {}),
     ...(besideFacts?.body == null ? {} : { body: besideFacts.body }),
     ...(besideFacts && isOfMessage(besideFacts) ? moreOf(besideFacts) : {})
@@ -92,6 +94,7 @@ export const parseLine = (text: string): Result.Result<Parsed, string> => {
     name: name as string,
     at: DateTime.makeUnsafe(at),
     actor: actor as string | null,
+    ...(fields["forgettable"] === undefined ? {} : { forgettable: JSON.stringify(fields["forgettable"]) }),
     data: text.slice(dataAt + DATA.length, text.trimEnd().length - 1)
   }
   return Result.succeed({

@@ -93,13 +93,13 @@ export const restoredOf = (messageId: MessageId, read: number, lawful: Lawful): 
 const standOf = ({ tracked, history }: Lawful): Restored["place"] => {
   const place = placeOf(tracked)
   if (place.type !== "Out") return place
-  const { destination, orderingKey } = tracked.message.progress
-  if (!place.dead || destination === null || orderingKey === null) return { type: "Out" }
+  const { destination, line } = tracked.message.progress
+  if (!place.dead || destination === null || line === null) return { type: "Out" }
   // A receipt comes after the message was taken, and its line had moved on by then.
   const last = history.findLast(({ fact }) => fact.type === "MessageFailed" || fact.type === "MessageDeadLettered")
   return last?.fact.type === "MessageFailed" && last.fact.by === "receipt"
     ? { type: "Out" }
-    : { type: "Dead", lane: destination, line: orderingKey }
+    : { type: "Dead", lane: destination, line }
 }
 
 const restoreJournal = Effect.fnUntraced(function* <E, R>(

@@ -27,7 +27,7 @@ export const LoginRefused = fact("LoginRefused", {
   count: Schema.Int
 })
 
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = { "BodyRead@1": BodyRead, "LoginRefused@1": LoginRefused } as const
 export type AccessFact = FactIn<typeof recorded>
 

@@ -5,7 +5,7 @@
  */
 import { Schema } from "effect"
 import { MessageId } from "../ids.ts"
-import { before, codecOf, type FactIn, fact } from "../recorded.ts"
+import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
@@ -34,24 +34,18 @@ export const CircuitClosed = fact("CircuitClosed", {})
 /** The probe failed too: the next open time is longer. */
 export const CircuitReopened = fact("CircuitReopened", { until: Time, openings: Schema.Int, error: Cause })
 
-/** The shape from before one answer could open a circuit. */
-const CircuitOpenedV1 = before(CircuitOpened, { error: null })
-const CircuitReopenedV1 = before(CircuitReopened, { error: null })
-
 /** A person stopped the destination; only a reset ends this. */
 export const CircuitHeld = fact("CircuitHeld", { reason: Text })
 
 /** A person closed the circuit. */
 export const CircuitReset = fact("CircuitReset", { reason: Text })
 
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = {
-  "CircuitOpened@1": CircuitOpenedV1,
-  "CircuitOpened@2": CircuitOpened,
+  "CircuitOpened@1": CircuitOpened,
   "CircuitProbed@1": CircuitProbed,
   "CircuitClosed@1": CircuitClosed,
-  "CircuitReopened@1": CircuitReopenedV1,
-  "CircuitReopened@2": CircuitReopened,
+  "CircuitReopened@1": CircuitReopened,
   "CircuitHeld@1": CircuitHeld,
   "CircuitReset@1": CircuitReset
 } as const

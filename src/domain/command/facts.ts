@@ -5,20 +5,24 @@
  */
 import { Schema } from "effect"
 import { OrgId } from "../ids.ts"
-import { codecOf, type FactIn, fact } from "../recorded.ts"
+import { codecOf, ERASED, type FactIn, fact } from "../recorded.ts"
 
-export const CommandRefused = fact("CommandRefused", {
-  orgId: OrgId,
-  /** `SendMessage`, `PublishEvent`. */
-  command: Schema.NonEmptyString,
-  key: Schema.NullOr(Schema.String),
-  /** As the HTTP API names it. */
-  problem: Schema.NonEmptyString,
-  status: Schema.Int,
-  detail: Schema.String
-})
+export const CommandRefused = fact(
+  "CommandRefused",
+  {
+    orgId: OrgId,
+    /** `SendMessage`, `PublishEvent`. */
+    command: Schema.NonEmptyString,
+    key: Schema.NullOr(Schema.String),
+    /** As the HTTP API names it. */
+    problem: Schema.NonEmptyString,
+    status: Schema.Int,
+    detail: Schema.String
+  },
+  { key: null, detail: ERASED }
+)
 
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = { "CommandRefused@1": CommandRefused } as const
 export type CommandFact = FactIn<typeof recorded>
 

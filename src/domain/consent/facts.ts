@@ -7,7 +7,7 @@
  */
 import { Schema } from "effect"
 import { ChannelName, OrgId } from "../ids.ts"
-import { codecOf, type FactIn, fact } from "../recorded.ts"
+import { codecOf, ERASED, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 
@@ -32,20 +32,24 @@ export const WithdrawalApplied = fact("WithdrawalApplied", {
   cancelled: Schema.Int
 })
 
-/** A message was refused on arrival. It has no stream, so this fact is its only trace. */
-export const MessageBlocked = fact("MessageBlocked", {
-  orgId: OrgId,
-  dossierId: Schema.NonEmptyString,
-  channel: ChannelName,
-  to: Schema.String,
-  eventType: Text,
-  templateCode: Text,
-  correlationId: Text,
-  reason: Schema.Literals(["no consent", "consent withdrawn"])
-})
+/** A message was refused on arrival. It has no stream, so this fact is its only trace; it stays with its dossier. */
+export const MessageBlocked = fact(
+  "MessageBlocked",
+  {
+    orgId: OrgId,
+    dossierId: Schema.NonEmptyString,
+    channel: ChannelName,
+    to: Schema.String,
+    eventType: Text,
+    templateCode: Text,
+    correlationId: Text,
+    reason: Schema.Literals(["no consent", "consent withdrawn"])
+  },
+  { to: ERASED, templateCode: null, correlationId: null }
+)
 export type MessageBlocked = typeof MessageBlocked.Type
 
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = {
   "ConsentGranted@1": ConsentGranted,
   "ConsentWithdrawn@1": ConsentWithdrawn,

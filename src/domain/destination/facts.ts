@@ -9,7 +9,7 @@ import { Schema } from "effect"
 import { Call } from "../delivery/exchange.ts"
 import { RetryPolicy } from "../delivery/retry.ts"
 import { ChannelName, OrgId } from "../ids.ts"
-import { before, codecOf, type FactIn, fact } from "../recorded.ts"
+import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const destination = { orgId: OrgId, channel: ChannelName }
 const Names = Schema.Array(Schema.NonEmptyString)
@@ -50,9 +50,6 @@ export const DestinationSecretShown = fact("DestinationSecretShown", { ...destin
 
 export const DestinationPaused = fact("DestinationPaused", { ...destination, reason: Schema.NullOr(Schema.String) })
 
-/** The shape from before a pause had a reason. */
-const DestinationPausedV1 = before(DestinationPaused, { reason: null })
-
 export const DestinationResumed = fact("DestinationResumed", { ...destination })
 
 /** By Posthaste itself: nothing is sent to it until somebody enables it. `reason` is for people. */
@@ -71,12 +68,6 @@ export const KeyCreated = fact("KeyCreated", {
   networks: Schema.NullOr(Schema.Array(Schema.String)),
   limits: Schema.Record(Schema.String, Schema.Number)
 })
-
-/** The shape from before a key had terms. */
-const KeyCreatedV1 = before(KeyCreated, { scopes: null, expiresAt: null, networks: null, limits: {} })
-
-/** The shape from before a key had limits. */
-const KeyCreatedV2 = before(KeyCreated, { limits: {} })
 
 export const KeyRevoked = fact("KeyRevoked", { orgId: OrgId })
 
@@ -98,13 +89,7 @@ export const OrgChanged = fact("OrgChanged", {
   retention: Schema.Record(Schema.String, Schema.Number)
 })
 
-/** The shape from before an org had a retry policy. */
-const OrgChangedV1 = before(OrgChanged, { retry: null, retention: {} })
-
-/** The shape from before an org had a retention of its own. */
-const OrgChangedV2 = before(OrgChanged, { retention: {} })
-
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = {
   "DestinationCreated@1": DestinationCreated,
   "DestinationChanged@1": DestinationChanged,
@@ -112,22 +97,17 @@ export const recorded = {
   "DestinationSecretsChanged@1": DestinationSecretsChanged,
   "DestinationSecretRotated@1": DestinationSecretRotated,
   "DestinationSecretShown@1": DestinationSecretShown,
-  "DestinationPaused@1": DestinationPausedV1,
-  "DestinationPaused@2": DestinationPaused,
+  "DestinationPaused@1": DestinationPaused,
   "DestinationResumed@1": DestinationResumed,
   "DestinationDisabled@1": DestinationDisabled,
   "DestinationEnabled@1": DestinationEnabled,
   "DestinationRemoved@1": DestinationRemoved,
-  "KeyCreated@1": KeyCreatedV1,
-  "KeyCreated@2": KeyCreatedV2,
-  "KeyCreated@3": KeyCreated,
+  "KeyCreated@1": KeyCreated,
   "KeyRevoked@1": KeyRevoked,
   "EventTypeCreated@1": EventTypeCreated,
   "EventTypeChanged@1": EventTypeChanged,
   "EventTypeArchived@1": EventTypeArchived,
-  "OrgChanged@1": OrgChangedV1,
-  "OrgChanged@2": OrgChangedV2,
-  "OrgChanged@3": OrgChanged
+  "OrgChanged@1": OrgChanged
 } as const
 export type ConfigurationFact = FactIn<typeof recorded>
 

@@ -15,7 +15,7 @@ export const ErasureRequested = fact("ErasureRequested", {
 /** All that was found is erased. */
 export const ErasureCompleted = fact("ErasureCompleted", { orgId: OrgId, messages: Schema.Int, events: Schema.Int })
 
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = { "ErasureRequested@1": ErasureRequested, "ErasureCompleted@1": ErasureCompleted } as const
 export type ErasureFact = FactIn<typeof recorded>
 

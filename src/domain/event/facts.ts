@@ -11,22 +11,27 @@ const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
 /** `matched`: so many endpoints wanted it, and each got a message in the same transaction. */
-export const EventPublished = fact("EventPublished", {
-  orgId: OrgId,
-  eventType: Schema.NonEmptyString,
-  matched: Schema.Int,
-  dossierId: Text,
-  orderingKey: Text,
-  correlationId: Text,
-  metadata: Schema.NullOr(Metadata),
-  deliverAt: Schema.NullOr(Time),
-  expiresAt: Schema.NullOr(Time)
-})
+export const EventPublished = fact(
+  "EventPublished",
+  {
+    orgId: OrgId,
+    eventType: Schema.NonEmptyString,
+    matched: Schema.Int,
+    dossierId: Text,
+    orderingKey: Text,
+    correlationId: Text,
+    metadata: Schema.NullOr(Metadata),
+    deliverAt: Schema.NullOr(Time),
+    expiresAt: Schema.NullOr(Time)
+  },
+  { dossierId: null, orderingKey: null, correlationId: null, metadata: null }
+)
 export type EventPublished = typeof EventPublished.Type
 
 /** The body is erased, and that of every message it became. */
-export const EventErased = fact("EventErased", { orgId: OrgId, reason: Text })
-/** Every shape ever written. */
+export const EventErased = fact("EventErased", { orgId: OrgId, reason: Text }, { reason: null })
+
+/** The shapes of all facts. */
 export const recorded = {
   "EventPublished@1": EventPublished,
   "EventErased@1": EventErased

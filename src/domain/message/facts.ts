@@ -1,15 +1,13 @@
 /**
- * Facts about one message, oldest first. `MessageQueued` opens its stream. A stored fact is never
- * edited; when a shape must change, the old shape stays below the current one and is lifted to it
- * while decoding.
+ * Facts about one message, oldest first. `MessageQueued` opens its stream. A stored fact is never edited.
  *
- * No fact holds a body or a secret: facts are kept for ever, bodies can be erased.
+ * No fact holds a body or a secret, and what can name a person is the forgettable part of a fact (recorded.ts).
  */
 import { Schema } from "effect"
 import { Exchange } from "../delivery/exchange.ts"
 import { RetryPolicy } from "../delivery/retry.ts"
 import { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
-import { before, type FactIn, fact } from "../recorded.ts"
+import { ERASED, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
@@ -50,7 +48,23 @@ export const detailsOf = (from: { readonly [Name in keyof MessageDetails]?: Mess
   return details as MessageDetails
 }
 
-export const MessageQueued = fact("MessageQueued", {
+/** Forgettable in every fact that has it. */
+const error = { "error.message": ERASED }
+const providerId = { providerMessageId: null }
+const reason = { reason: null }
+
+export const forgettableOfQueued = {
+  to: ERASED,
+  templateCode: null,
+  dossierId: null,
+  orderingKey: null,
+  correlationId: null,
+  metadata: null,
+  routingKey: undefined,
+  traceparent: undefined
+}
+
+const queuedFields = {
   orgId: OrgId,
   channel: ChannelName,
   to: Schema.String,
@@ -66,29 +80,36 @@ export const MessageQueued = fact("MessageQueued", {
   /** It tests its destination: nothing happened. */
   test: Schema.optionalKey(Schema.Literal(true)),
   ...MessageDetails.fields,
+  /** The line that its ordering key puts it in: the same for all messages of one key at one destination. */
+  line: Schema.optionalKey(Schema.String),
   retry: RetryPolicy,
   acceptedAt: Time,
   dueAt: Time,
   expiresAt: Schema.NullOr(Time),
   /** The W3C trace context of the request, where it brought one: attempts are linked to it, also days later. */
   traceparent: Schema.optionalKey(Schema.String)
-})
+}
+export const MessageQueued = fact("MessageQueued", queuedFields, forgettableOfQueued)
 export type MessageQueued = typeof MessageQueued.Type
 
 /** Stored before any byte leaves: a crash in between burns an attempt and is visible. */
 export const AttemptStarted = fact("AttemptStarted", { epoch: Schema.Int, attempt: Schema.Int })
 
-/** Absent where nothing went over the wire, and in facts from before it was kept. */
+/** Absent where nothing went over the wire. */
 const exchange = Schema.optionalKey(Exchange)
 
 /** The destination's system has taken the message. */
-export const AttemptSucceeded = fact("AttemptSucceeded", {
-  attempt: Schema.Int,
-  status: Schema.NullOr(Schema.Int),
-  providerMessageId: Text,
-  durationMs: Schema.Int,
-  exchange
-})
+export const AttemptSucceeded = fact(
+  "AttemptSucceeded",
+  {
+    attempt: Schema.Int,
+    status: Schema.NullOr(Schema.Int),
+    providerMessageId: Text,
+    durationMs: Schema.Int,
+    exchange
+  },
+  providerId
+)
 
 const notTaken = {
   attempt: Schema.Int,
@@ -99,10 +120,10 @@ const notTaken = {
 }
 
 /** `retryAt` is null when no attempt is left: the message's ending follows in the same append. */
-export const AttemptFailed = fact("AttemptFailed", { ...notTaken, retryAt: Schema.NullOr(Time) })
+export const AttemptFailed = fact("AttemptFailed", { ...notTaken, retryAt: Schema.NullOr(Time) }, error)
 
 /** The destination did not process the attempt. The attempt does not count: the next one has its number. */
-export const AttemptDeferred = fact("AttemptDeferred", { ...notTaken, dueAt: Time })
+export const AttemptDeferred = fact("AttemptDeferred", { ...notTaken, dueAt: Time }, error)
 
 /** The worker crashed or gave up between start and settlement. Whether the destination got the message is not known. */
 export const AttemptAbandoned = fact("AttemptAbandoned", {
@@ -112,29 +133,41 @@ export const AttemptAbandoned = fact("AttemptAbandoned", {
 })
 
 /** The destination may have taken the message and drops no duplicates: Posthaste must ask before it tries again. */
-export const AttemptUnresolved = fact("AttemptUnresolved", {
-  attempt: Schema.Int,
-  error: DeliveryError,
-  durationMs: Schema.Int,
-  exchange,
-  reconcileAt: Time
-})
+export const AttemptUnresolved = fact(
+  "AttemptUnresolved",
+  {
+    attempt: Schema.Int,
+    error: DeliveryError,
+    durationMs: Schema.Int,
+    exchange,
+    reconcileAt: Time
+  },
+  error
+)
 
 /** Proven at the recipient: by the destination's own answer or by a provider's receipt. */
 export const MessageDelivered = fact("MessageDelivered", { proof: Schema.Literals(["response", "receipt"]) })
 
 /** Refused for good: by the destination's answer or by a provider's receipt. */
-export const MessageFailed = fact("MessageFailed", {
-  by: Schema.Literals(["response", "receipt"]),
-  error: DeliveryError
-})
+export const MessageFailed = fact(
+  "MessageFailed",
+  {
+    by: Schema.Literals(["response", "receipt"]),
+    error: DeliveryError
+  },
+  error
+)
 
-export const MessageDeadLettered = fact("MessageDeadLettered", {
-  reason: Schema.Literals(["attempts used up", "too old to retry", "outcome unknown", "too old"]),
-  error: DeliveryError
-})
+export const MessageDeadLettered = fact(
+  "MessageDeadLettered",
+  {
+    reason: Schema.Literals(["attempts used up", "too old to retry", "outcome unknown", "too old"]),
+    error: DeliveryError
+  },
+  error
+)
 
-export const MessageCancelled = fact("MessageCancelled", { reason: Text })
+export const MessageCancelled = fact("MessageCancelled", { reason: Text }, reason)
 
 export const MessageExpired = fact("MessageExpired", { expiresAt: Time })
 
@@ -142,24 +175,25 @@ export const MessageExpired = fact("MessageExpired", { expiresAt: Time })
 export const MessageHurried = fact("MessageHurried", { dueAt: Time })
 
 /** A person has seen the dead letter and wants no more of it: it stays, and is not listed among those that want somebody. */
-export const MessageDismissed = fact("MessageDismissed", { reason: Text })
+export const MessageDismissed = fact("MessageDismissed", { reason: Text }, reason)
 
 /** A new run of a message whose last one ended badly. History stays as it was. */
-export const MessageReplayed = fact("MessageReplayed", {
-  epoch: Schema.Int,
-  replayedAt: Time,
-  reason: Text,
-  /** Another body took the place of the one before. */
-  edited: Schema.Boolean,
-  /** The replay job; null when a person replayed this one message. */
-  replayId: Schema.NullOr(ReplayId)
-})
-
-/** The shape from before bodies could be edited and jobs could replay. */
-const MessageReplayedV1 = before(MessageReplayed, { edited: false, replayId: null })
+export const MessageReplayed = fact(
+  "MessageReplayed",
+  {
+    epoch: Schema.Int,
+    replayedAt: Time,
+    reason: Text,
+    /** Another body took the place of the one before. */
+    edited: Schema.Boolean,
+    /** The replay job; null when a person replayed this one message. */
+    replayId: Schema.NullOr(ReplayId)
+  },
+  reason
+)
 
 /** Body and answers are erased. The facts stay; a message that was not sent before is never sent. */
-export const MessageBodyErased = fact("MessageBodyErased", { reason: Text })
+export const MessageBodyErased = fact("MessageBodyErased", { reason: Text }, reason)
 
 export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "failed"])
 export type ReceiptStatus = typeof ReceiptStatus.Type
@@ -168,20 +202,21 @@ export type ReceiptStatus = typeof ReceiptStatus.Type
  * A provider's receipt. It is stored whatever the message's status; a person who replays must see `contradicts` first.
  * `epoch` null is the epoch it was recorded in; `attempt` null is any attempt of that epoch.
  */
-export const ReceiptRecorded = fact("ReceiptRecorded", {
-  receipt: ReceiptStatus,
-  providerMessageId: Text,
-  epoch: Schema.NullOr(Schema.Int),
-  attempt: Schema.NullOr(Schema.Int),
-  reportedAt: Time,
-  error: Schema.NullOr(DeliveryError),
-  contradicts: Schema.Boolean
-})
+export const ReceiptRecorded = fact(
+  "ReceiptRecorded",
+  {
+    receipt: ReceiptStatus,
+    providerMessageId: Text,
+    epoch: Schema.NullOr(Schema.Int),
+    attempt: Schema.NullOr(Schema.Int),
+    reportedAt: Time,
+    error: Schema.NullOr(DeliveryError),
+    contradicts: Schema.Boolean
+  },
+  { ...providerId, ...error }
+)
 
-/** The shape from before a receipt could be about an earlier epoch of its message. */
-const ReceiptRecordedV1 = before(ReceiptRecorded, { epoch: null, attempt: null })
-
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = {
   "MessageQueued@1": MessageQueued,
   "AttemptStarted@1": AttemptStarted,
@@ -197,11 +232,9 @@ export const recorded = {
   "MessageExpired@1": MessageExpired,
   "MessageHurried@1": MessageHurried,
   "MessageDismissed@1": MessageDismissed,
-  "MessageReplayed@1": MessageReplayedV1,
-  "MessageReplayed@2": MessageReplayed,
+  "MessageReplayed@1": MessageReplayed,
   "MessageBodyErased@1": MessageBodyErased,
-  "ReceiptRecorded@1": ReceiptRecordedV1,
-  "ReceiptRecorded@2": ReceiptRecorded
+  "ReceiptRecorded@1": ReceiptRecorded
 } as const
 export type MessageFact = FactIn<typeof recorded>
 export type FactOf<T extends MessageFact["type"]> = Extract<MessageFact, { readonly type: T }>

@@ -14,8 +14,8 @@ import type { FactOf, MessageFact } from "./facts.ts"
 /** What the law must remember to judge the next fact. It leaves out everything that only a reader wants to see. */
 export interface Progress {
   readonly destination: DestinationId | null
-  /** Messages of one destination with the same key go one after the other. */
-  readonly orderingKey: string | null
+  /** Messages of one line go one after the other. */
+  readonly line: string | null
   readonly retry: RetryPolicy
   readonly attemptsMax: number
   /** When this epoch was opened, or was first due where that was later; the age counts from here. */
@@ -49,7 +49,7 @@ export interface Progress {
 
 const empty: Progress = {
   destination: null,
-  orderingKey: null,
+  line: null,
   retry: presets.webhook,
   attemptsMax: 0,
   openedAt: null,
@@ -146,7 +146,7 @@ const guards = {
 const changes = {
   open: ({ event }: Step<"MessageQueued">): Partial<Progress> => ({
     destination: event.destination,
-    orderingKey: event.orderingKey,
+    line: event.line ?? null,
     retry: event.retry,
     attemptsMax: attemptsMaxOf(event.retry),
     openedAt: DateTime.max(event.acceptedAt, event.dueAt),

@@ -2,7 +2,7 @@
  * The queue change of a fact. The queue holds only messages that wait, so a fact puts the message in its lane with the
  * time it needs a worker, takes it out, or does not concern the queue.
  *
- * Messages of a lane with the same ordering key stand in a line, in the order they were accepted or replayed. Only the
+ * Messages of a lane with the same ordering key stand in one line, in the order they were accepted or replayed. Only the
  * head of the line waits in the lane; the next message moves up when the destination took the head or the head ended.
  */
 import { DateTime } from "effect"
@@ -18,7 +18,7 @@ export type QueueChange =
       readonly epoch: number
       /** The number of this epoch's closed attempts; an attempt in doubt is not closed. */
       readonly attempt: number
-      /** The ordering key. A message that stands in its line keeps its place; any other goes to the end of the line. */
+      /** A message that stands in its line keeps its place; any other goes to the end of the line. */
       readonly line: string | null
     }
   /** The message waits no longer and leaves its line; a dead letter may block the line. */
@@ -80,15 +80,15 @@ export const attentionAt = ({ status, progress: { dueAt, expiresAt } }: Message)
 
 const wait = (lane: DestinationId, message: Message): QueueChange | null => {
   const dueAt = attentionAt(message)
-  const { epoch, attempt, phase, orderingKey } = message.progress
+  const { epoch, attempt, phase, line } = message.progress
   const closed = phase === "unresolved" ? attempt - 1 : attempt
-  return dueAt === null ? null : { type: "Wait", lane, dueAt, epoch, attempt: closed, line: orderingKey }
+  return dueAt === null ? null : { type: "Wait", lane, dueAt, epoch, attempt: closed, line }
 }
 
 const leave = (lane: DestinationId, message: Message, dead: boolean): QueueChange | null => {
   const dueAt = attentionAt(message)
-  return dueAt === null ? null : { type: "Leave", lane, dueAt, line: message.progress.orderingKey, dead }
+  return dueAt === null ? null : { type: "Leave", lane, dueAt, line: message.progress.line, dead }
 }
 
-const leaveLine = (lane: DestinationId, { progress: { orderingKey } }: Message, dead: boolean): QueueChange | null =>
-  orderingKey === null ? null : { type: "LeaveLine", lane, line: orderingKey, dead }
+const leaveLine = (lane: DestinationId, { progress: { line } }: Message, dead: boolean): QueueChange | null =>
+  line === null ? null : { type: "LeaveLine", lane, line, dead }

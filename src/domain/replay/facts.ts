@@ -8,7 +8,7 @@
  */
 import { Schema } from "effect"
 import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
-import { codecOf, type FactIn, fact } from "../recorded.ts"
+import { codecOf, ERASED, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
@@ -67,14 +67,23 @@ export const ReplaySelection = Schema.Union([
 ])
 export type ReplaySelection = typeof ReplaySelection.Type
 
-export const ReplayRequested = fact("ReplayRequested", {
-  orgId: OrgId,
-  selection: ReplaySelection,
-  reason: Text,
-  /** The number of dead letters or events that are selected; the selection does not change any more. */
-  matched: Schema.Int,
-  requestedAt: Time
-})
+export const ReplayRequested = fact(
+  "ReplayRequested",
+  {
+    orgId: OrgId,
+    selection: ReplaySelection,
+    reason: Text,
+    /** The number of dead letters or events that are selected; the selection does not change any more. */
+    matched: Schema.Int,
+    requestedAt: Time
+  },
+  {
+    reason: null,
+    "selection.filter.to": ERASED,
+    "selection.waiting.to": ERASED,
+    "selection.waiting.correlationId": ERASED
+  }
+)
 export type ReplayRequested = typeof ReplayRequested.Type
 
 /** Those numbered `from + 1` to `to` are done. */
@@ -90,9 +99,9 @@ export const ReplayAdvanced = fact("ReplayAdvanced", {
 export const ReplayCompleted = fact("ReplayCompleted", {})
 
 /** No further message is replayed; messages that were replayed stay replayed. */
-export const ReplayCancelled = fact("ReplayCancelled", { reason: Text })
+export const ReplayCancelled = fact("ReplayCancelled", { reason: Text }, { reason: null })
 
-/** Every shape ever written. */
+/** The shapes of all facts. */
 export const recorded = {
   "ReplayRequested@1": ReplayRequested,
   "ReplayAdvanced@1": ReplayAdvanced,

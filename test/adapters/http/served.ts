@@ -15,7 +15,6 @@ import * as MetaReceipts from "../../../src/adapters/channels/whatsapp/MetaRecei
 import type { WhatsAppSettings } from "../../../src/adapters/channels/whatsapp/settings.ts"
 import type { FeedOptions } from "../../../src/adapters/http/log/feed.ts"
 import * as HttpApiServer from "../../../src/adapters/http/server/HttpApiServer.ts"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { entryOf } from "../../../src/application/entry.ts"
 import { Freshness } from "../../../src/application/log/Freshness.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
@@ -37,6 +36,7 @@ import { MessageId } from "../../../src/domain/ids.ts"
 import { replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
 import { http, webhook, whatsapp } from "../../contracts/destinations/samples.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 export const OPERATOR = "an operator's key"
@@ -144,7 +144,7 @@ export const start = async (
       Layer.provideMerge([LogReader.layer, Freshness.layer, Troubles.layer]),
       Layer.provideMerge(storeIn(wrap)),
       Layer.provideMerge(MetaReceipts.layer(new Map())),
-      Layer.provide([NodeFingerprint.layer, AjvEventSchemas.layer, alertFormats, Logger.layer([log])])
+      Layer.provide([Fingerprints.layer, AjvEventSchemas.layer, alertFormats, Logger.layer([log])])
     )
   )
   const url = await runtime.runPromise(HttpApiServer.url)

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Random } from "effect"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import * as NodeRandom from "../../../src/adapters/node/NodeRandom.ts"
 import { Fingerprint } from "../../../src/application/ports/Fingerprint.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 
 describe("a fingerprint", () => {
   it.effect("is SHA-256 over UTF-8, as hex", () =>
@@ -11,7 +11,7 @@ describe("a fingerprint", () => {
       // The digests FIPS 180-4 and a UTF-8 text have had ever since.
       expect(of("abc")).toBe("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
       expect(of("ü")).not.toBe(of("u"))
-    }).pipe(Effect.provide(NodeFingerprint.layer))
+    }).pipe(Effect.provide(Fingerprints.layer))
   )
 })
 

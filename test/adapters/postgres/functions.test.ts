@@ -8,7 +8,6 @@ import pg from "pg"
 import { beforeAll, describe, expect, it } from "vitest"
 import { constantNames, filled } from "../../../src/adapters/postgres/constants.ts"
 import { planning } from "../../../src/adapters/postgres/planning.ts"
-import { recorded } from "../../../src/domain/message/facts.ts"
 import { inDatabase } from "../../servers/administer.ts"
 import { postgres } from "../../servers/postgres.ts"
 
@@ -113,20 +112,6 @@ describe("functions of the database", () => {
 
   it("are planned by name, and each name is one of them", () => {
     expect(Object.keys(planning).filter((name) => !names.includes(name))).toEqual([])
-  })
-
-  it("look for the names that providers gave in every shape of a fact that tells one, and so do the indexes", () => {
-    const telling = Object.entries(recorded)
-      .filter(([, shape]) => "providerMessageId" in ("from" in shape ? shape.from.fields : shape.fields))
-      .map(([name]) => name)
-    expect(telling.length).toBeGreaterThan(2)
-    const named = [
-      ...filesOf("adapters/postgres/schema", ".sql"),
-      ...filesOf("adapters/postgres/receipts", ".ts")
-    ].flatMap(({ text }) =>
-      [...text.matchAll(/name in \(([^)]*@[^)]*)\)/g)].map(([, list]) => list!.replaceAll("'", "").split(", "))
-    )
-    expect(named).toEqual([telling, telling, telling])
   })
 
   it("name locks apart: those of lanes, of lines and of orgs have numbers of their own", () => {

@@ -17,7 +17,10 @@ import * as MemoryPorts from "../../model/MemoryPorts.ts"
 const acme = OrgId.make("acme")
 
 /** The text is its own fingerprint: what is compared can be read. */
-const ports = Layer.mergeAll(MemoryPorts.layer, Layer.succeed(Fingerprint, { of: (text) => text }))
+const ports = Layer.mergeAll(
+  MemoryPorts.layer,
+  Layer.succeed(Fingerprint, { of: (text) => text, line: (text) => text })
+)
 
 const atNoon = <A, E>(effect: Effect.Effect<A, E, StorePorts | Fingerprint>) =>
   TestClock.setTime(DateTime.toEpochMillis(noon)).pipe(Effect.andThen(effect), Effect.provide(ports))

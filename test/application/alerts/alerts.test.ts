@@ -4,7 +4,6 @@ import { DateTime, Duration, Effect, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
@@ -27,6 +26,7 @@ import { type DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { makeEndpoint, makeTarget, webhook } from "../../contracts/destinations/samples.ts"
 import { newMessageId, opened, settled, started } from "../../contracts/sample.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const acme = OrgId.make("acme")
@@ -34,7 +34,7 @@ const globex = OrgId.make("globex")
 
 const layer = LogReader.layer.pipe(
   Layer.provideMerge(MemoryPorts.layer),
-  Layer.provideMerge(NodeFingerprint.layer),
+  Layer.provideMerge(Fingerprints.layer),
   Layer.provideMerge(Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format }))
 )
 type Ports = Layer.Success<typeof layer>

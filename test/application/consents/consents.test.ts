@@ -18,6 +18,7 @@ import { Journals } from "../../../src/application/ports/Journals.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { type ChannelName, type MessageId, OrgId } from "../../../src/domain/ids.ts"
+import { partsOf } from "../../../src/domain/recorded.ts"
 import { makeAccount, makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { delivered, inMillis, type StorePorts, unreachable } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
@@ -31,7 +32,7 @@ type Ports = StorePorts | Fingerprint | LogReader
 
 const store = Layer.provideMerge(
   LogReader.layer,
-  Layer.merge(MemoryPorts.layer, Layer.succeed(Fingerprint, { of: (text) => text }))
+  Layer.merge(MemoryPorts.layer, Layer.succeed(Fingerprint, { of: (text) => text, line: (text) => text }))
 )
 
 /** An org with a webhook endpoint, to which messages may be sent, and a WhatsApp account. */
@@ -92,8 +93,8 @@ const until = Effect.fnUntraced(function* (id: MessageId, type: string) {
 /** What stands in the log about messages that were turned away. */
 const blockedFacts = Effect.gen(function* () {
   const facts = yield* (yield* EventStore).readAll(null, 1_000)
-  return facts.flatMap(({ name, data, stream, actor }) =>
-    name === "MessageBlocked@1" ? [{ ...(JSON.parse(data) as Record<string, unknown>), stream, actor }] : []
+  return facts.flatMap(({ name, data, forgettable = null, stream, actor }) =>
+    name === "MessageBlocked@1" ? [{ ...partsOf({ data, forgettable }), stream, actor }] : []
   )
 })
 

@@ -6,7 +6,6 @@ import { describe, expect } from "vitest"
 import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/PagerDutyAlerts.ts"
 import type { EndpointSettings } from "../../../src/adapters/channels/webhook/settings.ts"
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.ts"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import { Senders, senderOf } from "../../../src/application/deliver/Senders.ts"
@@ -23,6 +22,7 @@ import { outcomeOfStatus } from "../../../src/domain/delivery/classify.ts"
 import type { DestinationId, MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
 import { inMillis, newOrg, opened } from "../../contracts/sample.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 import { simulateTime } from "../../simulatedTime.ts"
 
@@ -69,7 +69,7 @@ const withWorker = <A, E, R>(
     Effect.scoped,
     Effect.provide(senders),
     Effect.provide(Layer.provideMerge(LogReader.layer, MemoryPorts.layer)),
-    Effect.provide([alertFormats, NodeFingerprint.layer])
+    Effect.provide([alertFormats, Fingerprints.layer])
   )
 }
 

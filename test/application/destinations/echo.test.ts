@@ -12,7 +12,6 @@ import * as PagerDutyAlerts from "../../../src/adapters/channels/pagerduty/Pager
 import * as WebhookAlerts from "../../../src/adapters/channels/webhook/WebhookAlerts.ts"
 import * as MetaReceipts from "../../../src/adapters/channels/whatsapp/MetaReceipts.ts"
 import * as HttpApiServer from "../../../src/adapters/http/server/HttpApiServer.ts"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { alertOnFactsOnce } from "../../../src/application/alerts/alertOnFacts.ts"
 import { dispatch } from "../../../src/application/deliver/dispatch.ts"
 import * as Senders from "../../../src/application/deliver/Senders.ts"
@@ -33,6 +32,7 @@ import { stateOf } from "../../../src/domain/circuit/state.ts"
 import { presets } from "../../../src/domain/delivery/retry.ts"
 import { DestinationId, MessageId } from "../../../src/domain/ids.ts"
 import { http, webhook } from "../../contracts/destinations/samples.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 interface EchoSettings extends DestinationSettings {
@@ -99,7 +99,7 @@ const runtime = ManagedRuntime.make(
     Layer.provideMerge(
       Layer.succeed(AlertFormats, { webhook: WebhookAlerts.format, pagerduty: PagerDutyAlerts.format })
     ),
-    Layer.provideMerge([MetaReceipts.layer(new Map()), NodeFingerprint.layer, AjvEventSchemas.layer, Logger.layer([])])
+    Layer.provideMerge([MetaReceipts.layer(new Map()), Fingerprints.layer, AjvEventSchemas.layer, Logger.layer([])])
   )
 )
 afterAll(() => runtime.dispose())

@@ -2,7 +2,6 @@ import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as AjvEventSchemas from "../../../src/adapters/ajv/AjvEventSchemas.ts"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { messagesOfEvents } from "../../../src/application/events/messageOfEvent.ts"
 import { type EventRequest, type Publication, publishEvents } from "../../../src/application/events/publishEvents.ts"
 import { loadEvent } from "../../../src/application/events/readEvents.ts"
@@ -11,11 +10,12 @@ import { Events } from "../../../src/application/ports/Events.ts"
 import { EventId, type MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { noon } from "../../domain/message/samples.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const acme = OrgId.make("acme")
 
-const ports = Layer.mergeAll(MemoryPorts.layer, NodeFingerprint.layer, AjvEventSchemas.layer)
+const ports = Layer.mergeAll(MemoryPorts.layer, Fingerprints.layer, AjvEventSchemas.layer)
 
 const atNoon = <A, E>(effect: Effect.Effect<A, E, Layer.Success<typeof ports>>) =>
   TestClock.setTime(DateTime.toEpochMillis(noon)).pipe(Effect.andThen(effect), Effect.provide(ports))

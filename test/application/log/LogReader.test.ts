@@ -6,6 +6,7 @@ import { LogReader } from "../../../src/application/log/LogReader.ts"
 import { projectOnce } from "../../../src/application/log/projections/keepProjections.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
+import { wholeOf } from "../../../src/domain/recorded.ts"
 import { ended } from "../../contracts/replays/deadLetterSamples.ts"
 import { allRead, forgetMessages } from "../../contracts/retention/forgetting.ts"
 import {
@@ -112,7 +113,7 @@ describe("what was read before", () => {
     const found: Array<string> = []
     for (let after: string | null = null; ; ) {
       const page: ReadonlyArray<LoggedFact> = yield* log.read(after, 2)
-      found.push(...page.map(({ data }) => data))
+      found.push(...page.map(wholeOf))
       for (const history of (yield* log.streams(page)).values())
         for (const { fact } of history) if (fact.type === "MessageQueued") found.push(fact.to)
       if (page.length < 2) return found.join()
@@ -136,7 +137,8 @@ describe("what was read before", () => {
         yield* TestClock.adjust("1 second")
         const become = (from: string, to: string) => {
           for (const stream of tables.streams.values())
-            for (const [n, fact] of stream.entries()) stream[n] = { ...fact, data: fact.data.replaceAll(from, to) }
+            for (const [n, fact] of stream.entries())
+              stream[n] = { ...fact, forgettable: fact.forgettable?.replaceAll(from, to) ?? null }
         }
         const erase = () => become("4915112345678", "erased")
         const restore = () => become('"erased"', '"4915112345678"')

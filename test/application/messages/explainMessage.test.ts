@@ -2,7 +2,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { acceptMessages } from "../../../src/application/accept/acceptMessage.ts"
 import { commandMessage } from "../../../src/application/messages/commandMessage.ts"
 import { explainMessage } from "../../../src/application/messages/explainMessage.ts"
@@ -11,9 +10,10 @@ import { Processes } from "../../../src/application/ports/Processes.ts"
 import type { OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { newOrg } from "../../contracts/sample.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
-const layer = Layer.merge(MemoryPorts.layer, NodeFingerprint.layer)
+const layer = Layer.merge(MemoryPorts.layer, Fingerprints.layer)
 
 const accept = Effect.fnUntraced(function* (orgId: OrgId) {
   const [accepted] = yield* acceptMessages(orgId, [

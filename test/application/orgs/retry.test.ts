@@ -4,7 +4,6 @@ import { DateTime, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as AjvEventSchemas from "../../../src/adapters/ajv/AjvEventSchemas.ts"
 import { obeyCommands } from "../../../src/adapters/api/commands.ts"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { acceptMessages, type MessageRequest } from "../../../src/application/accept/acceptMessage.ts"
 import { publishEvents } from "../../../src/application/events/publishEvents.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
@@ -16,9 +15,10 @@ import { presets, type RetryPolicy } from "../../../src/domain/delivery/retry.ts
 import { type EventId, MessageId, type OrgId } from "../../../src/domain/ids.ts"
 import { makeAccount, makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { newOrg } from "../../contracts/sample.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
-const layer = Layer.mergeAll(MemoryPorts.layer, NodeFingerprint.layer, AjvEventSchemas.layer)
+const layer = Layer.mergeAll(MemoryPorts.layer, Fingerprints.layer, AjvEventSchemas.layer)
 const test = (rule: string, body: Effect.Effect<void, unknown, Layer.Success<typeof layer>>) =>
   it.effect(rule, () => Effect.provide(body, layer))
 

@@ -2,7 +2,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Logger, References, Result } from "effect"
 import { TestClock } from "effect/testing"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { acceptMessages } from "../../../src/application/accept/acceptMessage.ts"
 import { entryOf } from "../../../src/application/entry.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
@@ -23,9 +22,10 @@ import type { ReplaySelection } from "../../../src/domain/replay/facts.ts"
 import { makeEndpoint } from "../../contracts/destinations/samples.ts"
 import { newOrg } from "../../contracts/sample.ts"
 import { delivered, failed, refusedForGood, started, succeeded } from "../../domain/message/samples.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
-const layer = Layer.provideMerge(LogReader.layer, Layer.merge(MemoryPorts.layer, NodeFingerprint.layer))
+const layer = Layer.provideMerge(LogReader.layer, Layer.merge(MemoryPorts.layer, Fingerprints.layer))
 const test = (rule: string, body: Effect.Effect<void, unknown, Layer.Success<typeof layer>>) =>
   it.effect(rule, () => Effect.provide(body, layer))
 

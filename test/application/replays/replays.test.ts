@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { entryOf } from "../../../src/application/entry.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
@@ -23,11 +22,12 @@ import { initial, replay } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
 import type { DeadLetterSelection } from "../../../src/domain/replay/facts.ts"
 import { endings, queued, received, started } from "../../domain/message/samples.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const acme = OrgId.make("acme")
 const globex = OrgId.make("globex")
-const layer = Layer.provideMerge(LogReader.layer, Layer.merge(MemoryPorts.layer, NodeFingerprint.layer))
+const layer = Layer.provideMerge(LogReader.layer, Layer.merge(MemoryPorts.layer, Fingerprints.layer))
 const plain = { reason: null, idempotencyKey: null }
 const all = { filter: {} }
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import * as NodeFingerprint from "../../../src/adapters/node/NodeFingerprint.ts"
 import { commandConsent } from "../../../src/application/consents/consents.ts"
 import { StoreUnavailable } from "../../../src/application/errors.ts"
 import { type EventRequest, publishEvents } from "../../../src/application/events/publishEvents.ts"
@@ -16,13 +15,14 @@ import { replayOnce } from "../../../src/application/replays/replayDeadLetters.t
 import { readReplay, requestReplay } from "../../../src/application/replays/replays.ts"
 import { type EventId, OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../../contracts/destinations/samples.ts"
+import * as Fingerprints from "../../model/Fingerprints.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const acme = OrgId.make("acme")
 const page = { cursor: null, limit: 100 }
 const plain = { reason: null, idempotencyKey: null }
 const noSchemas = Layer.succeed(EventSchemas, {} as EventSchemas["Service"])
-const layer = Layer.mergeAll(MemoryPorts.layer, NodeFingerprint.layer, noSchemas)
+const layer = Layer.mergeAll(MemoryPorts.layer, Fingerprints.layer, noSchemas)
 
 const test = (rule: string, body: Effect.Effect<void, unknown, Layer.Success<typeof layer>>) =>
   it.effect(rule, () => Effect.provide(body, layer))

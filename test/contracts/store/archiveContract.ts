@@ -288,7 +288,7 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         const derived = yield* DerivedRows
         const lane = newLane()
         const steps = [1, 2, 3].map((n) =>
-          opened({ destination: lane, orderingKey: n === 1 ? null : "line", dueAt: inMillis(n) })
+          opened({ destination: lane, ...(n === 1 ? {} : { orderingKey: "line", line: "line" }), dueAt: inMillis(n) })
         )
         yield* write(...steps)
         const ids = steps.map(({ after }) => after.id)
@@ -316,7 +316,9 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
       Effect.gen(function* () {
         const derived = yield* DerivedRows
         const lane = newLane()
-        const steps = [1, 2, 3].map((n) => opened({ destination: lane, orderingKey: n === 1 ? null : "line" }))
+        const steps = [1, 2, 3].map((n) =>
+          opened({ destination: lane, ...(n === 1 ? {} : { orderingKey: "line", line: "line" }) })
+        )
         const held = opened()
         const rows = [
           ...steps.map((step) => ({ messageId: step.after.id, read: 1, place: waiting(step) })),

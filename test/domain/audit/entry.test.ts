@@ -4,7 +4,7 @@ import { entryOf, NOBODY, orgTold } from "../../../src/domain/audit/entry.ts"
 
 const samples = readdirSync(`${import.meta.dirname}/../facts`).map((file) => ({
   name: file.slice(0, -".json".length),
-  data: readFileSync(`${import.meta.dirname}/../facts/${file}`, "utf8")
+  data: JSON.stringify(JSON.parse(readFileSync(`${import.meta.dirname}/../facts/${file}`, "utf8")).data)
 }))
 const ID = "01890000-0000-7000-8000-000000000001"
 const streams: Readonly<Record<string, string>> = {
@@ -23,7 +23,7 @@ it("says the operation of each fact that tells one, its subject, and only what t
   })
   expect(told).toMatchInlineSnapshot(`
     [
-      "AttemptSucceeded@1 · SENT ·  · attempt providerMessageId",
+      "AttemptSucceeded@1 · SENT ·  · attempt",
       "BodyRead@1 · BODY_READ · acme · address",
       "CircuitHeld@1 · HELD ·  · reason",
       "CircuitReset@1 · RESET ·  · ",
@@ -34,8 +34,7 @@ it("says the operation of each fact that tells one, its subject, and only what t
       "DestinationCreated@1 · CREATED · acme · ",
       "DestinationDisabled@1 · DISABLED · acme · reason",
       "DestinationEnabled@1 · ENABLED · acme · ",
-      "DestinationPaused@1 · PAUSED · acme · ",
-      "DestinationPaused@2 · PAUSED · acme · reason",
+      "DestinationPaused@1 · PAUSED · acme · reason",
       "DestinationRemoved@1 · REMOVED · acme · ",
       "DestinationResumed@1 · RESUMED · acme · ",
       "DestinationSecretRotated@1 · SECRET_ROTATED · acme · name previousUntil",
@@ -43,33 +42,27 @@ it("says the operation of each fact that tells one, its subject, and only what t
       "DestinationSecretsChanged@1 · SECRETS_CHANGED · acme · names",
       "ErasureCompleted@1 · ERASED · acme · messages events",
       "ErasureRequested@1 · CREATED · acme · by reason",
-      "EventErased@1 · ERASED · acme · reason",
+      "EventErased@1 · ERASED · acme · ",
       "EventTypeArchived@1 · REMOVED · acme · name",
       "EventTypeChanged@1 · UPDATED · acme · name",
       "EventTypeCreated@1 · CREATED · acme · name",
-      "KeyCreated@1 · CREATED · acme · name",
-      "KeyCreated@2 · CREATED · acme · name scopes expiresAt networks",
-      "KeyCreated@3 · CREATED · acme · name scopes expiresAt networks limits",
+      "KeyCreated@1 · CREATED · acme · name scopes expiresAt networks limits",
       "KeyRevoked@1 · REVOKED · acme · ",
       "LoginRefused@1 · LOGIN_REFUSED · acme · reason address count",
-      "MessageBlocked@1 · BLOCKED_BY_POLICY · acme · channel reason to templateCode",
-      "MessageBodyErased@1 · ERASED ·  · reason",
-      "MessageCancelled@1 · CANCELLED ·  · reason",
-      "MessageDeadLettered@1 · FAILED ·  · reason code message retryable",
-      "MessageDismissed@1 · DISMISSED ·  · reason",
+      "MessageBlocked@1 · BLOCKED_BY_POLICY · acme · channel reason",
+      "MessageBodyErased@1 · ERASED ·  · ",
+      "MessageCancelled@1 · CANCELLED ·  · ",
+      "MessageDeadLettered@1 · FAILED ·  · reason code retryable",
+      "MessageDismissed@1 · DISMISSED ·  · ",
       "MessageExpired@1 · EXPIRED ·  · ",
-      "MessageFailed@1 · FAILED ·  · by code message retryable",
+      "MessageFailed@1 · FAILED ·  · by code retryable",
       "MessageHurried@1 · HURRIED ·  · ",
-      "MessageQueued@1 · CREATED ·  · to eventType templateCode",
-      "MessageReplayed@1 · REPLAYED ·  · epoch reason",
-      "MessageReplayed@2 · REPLAYED ·  · epoch reason edited replayId",
-      "OrgChanged@1 · UPDATED · acme · name suspended limits",
-      "OrgChanged@2 · UPDATED · acme · name limits retry",
-      "OrgChanged@3 · UPDATED · acme · name limits retention",
-      "ReceiptRecorded@1 · UPDATED ·  · receipt contradicts code message retryable",
-      "ReceiptRecorded@2 · UPDATED ·  · receipt contradicts code message retryable",
-      "ReplayCancelled@1 · CANCELLED ·  · reason",
-      "ReplayRequested@1 · CREATED · acme · matched reason",
+      "MessageQueued@1 · CREATED ·  · to eventType",
+      "MessageReplayed@1 · REPLAYED ·  · epoch edited replayId",
+      "OrgChanged@1 · UPDATED · acme · name limits retention",
+      "ReceiptRecorded@1 · UPDATED ·  · receipt contradicts code retryable",
+      "ReplayCancelled@1 · CANCELLED ·  · ",
+      "ReplayRequested@1 · CREATED · acme · matched",
     ]
   `)
 })

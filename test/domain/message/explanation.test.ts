@@ -81,7 +81,7 @@ const everyReason: Readonly<Record<Reason, Said>> = {
     }
   },
   BEHIND_ANOTHER: {
-    facts: [the.queued({ orderingKey: "a" })],
+    facts: [the.queued({ orderingKey: "a", line: "a" })],
     around: { before: { id: other, status: "QUEUED" } },
     can: ["cancel"],
     is: { since: null, until: null, waitsFor: "message" }
@@ -293,7 +293,7 @@ describe("a message that waits says why", () => {
 
   it("because another message of its ordering key goes first, whatever else there is", () => {
     const before = { id: other, status: "SENDING" } as const
-    const said = told([the.queued({ orderingKey: "a" })], { before, pause: paused })
+    const said = told([the.queued({ orderingKey: "a", line: "a" })], { before, pause: paused })
     expect(reasonsOf(said)).toEqual(["BEHIND_ANOTHER", "PAUSED"])
     expect(said.before).toEqual(before)
     expect(said.says).toBe(`message ${other} (SENDING) has the same ordering key and goes first`)

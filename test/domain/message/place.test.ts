@@ -27,7 +27,7 @@ describe("the place of a message", () => {
       version: 3,
       attempt: 1
     })
-    expect(placeAfter(queued({ orderingKey: "key" }))).toMatchObject({ type: "Waiting", line: "key" })
+    expect(placeAfter(queued({ line: "key" }))).toMatchObject({ type: "Waiting", line: "key" })
   })
 
   it("is with a worker while an attempt is open, as it was when it was claimed", () => {

@@ -142,7 +142,7 @@ describe("a message that does not wait", () => {
 })
 
 describe("a message with an ordering key", () => {
-  const keyed = () => queued({ orderingKey: "customer 7" })
+  const keyed = () => queued({ line: "customer 7" })
   const line = "customer 7"
 
   it("waits and leaves in its line", () => {

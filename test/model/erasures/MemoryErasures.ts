@@ -3,22 +3,25 @@ import { DateTime, Effect, Layer, Result } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
 import { type ErasureJob, Erasures } from "../../../src/application/ports/Erasures.ts"
 import type { JournalName } from "../../../src/application/ports/Journals.ts"
-import { ERASED, erasedActor, erasedFact, erasedSelection } from "../../../src/domain/erasure/erased.ts"
 import { toRecorded } from "../../../src/domain/erasure/facts.ts"
 import { journalOf } from "../../../src/domain/event/event.ts"
 import type { EventId, MessageId, OrgId } from "../../../src/domain/ids.ts"
 import { fromRecorded } from "../../../src/domain/message/recorded.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"
-import type { ReplaySelection } from "../../../src/domain/replay/facts.ts"
-import { liveViews } from "../log/runs.ts"
+import { keptActor, partsOf, type RecordedFact } from "../../../src/domain/recorded.ts"
+import { type ReplayRequested, fromRecorded as replayFact } from "../../../src/domain/replay/facts.ts"
 import { addToJournal, eraseIn, Memory, type Tables } from "../Memory.ts"
 
+const forgotten = <Row extends RecordedFact & { readonly actor: string | null }>(row: Row): Row => ({
+  ...row,
+  forgettable: null,
+  actor: keptActor(row.actor)
+})
+
 const eraseFacts = (tables: Tables, id: MessageId): void => {
-  const rows = (tables.streams.get(id) ?? []).map((row) => ({
-    ...{ ...row, ...erasedFact(row) },
-    actor: erasedActor(row.actor)
-  }))
+  const rows = (tables.streams.get(id) ?? []).map(forgotten)
   tables.streams.set(id, rows)
+  if (rows[0] !== undefined) tables.messages.set(id, rows[0].data)
   eraseIn(tables, id)
   for (const [key, { messageId }] of tables.idempotencyKeys) if (messageId === id) tables.idempotencyKeys.delete(key)
   const history = rows.map((row, index) => ({
@@ -34,14 +37,7 @@ const eraseFacts = (tables: Tables, id: MessageId): void => {
 
 const eraseEventFacts = (tables: Tables, id: EventId): void => {
   const journal = journalOf(id)
-  tables.journals.set(
-    journal,
-    (tables.journals.get(journal) ?? []).map((fact) => ({
-      ...fact,
-      ...erasedFact(fact),
-      actor: erasedActor(fact.actor)
-    }))
-  )
+  tables.journals.set(journal, (tables.journals.get(journal) ?? []).map(forgotten))
   for (const [key, { eventId }] of tables.eventKeys) if (eventId === id) tables.eventKeys.delete(key)
 }
 
@@ -63,12 +59,10 @@ const eraseJobs = (
   const journal = (id: string): JournalName => `replay-${id}`
   if (!jobs.every(({ job }) => tables.journals.has(journal(job.id)))) return false
   for (const row of jobs) {
-    const facts = tables.journals.get(journal(row.job.id))!
-    tables.journals.set(
-      journal(row.job.id),
-      facts.map((fact) => ({ ...fact, ...erasedFact(fact), actor: erasedActor(fact.actor) }))
-    )
-    row.job = { ...row.job, selection: erasedSelection(row.job.selection) as ReplaySelection, reason: null }
+    const facts = tables.journals.get(journal(row.job.id))!.map(forgotten)
+    tables.journals.set(journal(row.job.id), facts)
+    const opening = Result.getOrThrow(replayFact(facts[0]!)) as ReplayRequested
+    row.job = { ...row.job, selection: opening.selection, reason: null }
     row.idempotency = null
   }
   return true
@@ -76,10 +70,8 @@ const eraseJobs = (
 
 const textsOf = (tables: Tables, messages: ReadonlyArray<MessageId>): ReadonlyArray<unknown> =>
   messages.flatMap((id) => {
-    const said = JSON.parse(tables.streams.get(id)?.[0]?.data ?? "{}")
-    return [said.to, said.correlationId].filter(
-      (text) => typeof text === "string" && text !== ERASED && text !== said.destination
-    )
+    const said = JSON.parse(tables.messages.get(id) ?? "{}")
+    return [said.to, said.correlationId].filter((text) => typeof text === "string" && text !== said.destination)
   })
 
 export const layer = Layer.effect(
@@ -136,21 +128,22 @@ export const layer = Layer.effect(
       find: ({ orgId, by, sought }, limit) =>
         Effect.sync(() => {
           const of = { dossierId: "dossierId", recipient: "to", correlationId: "correlationId" } as const
-          const messages = [...liveViews(tables).values()].filter((view) => {
-            if (view.orgId !== orgId) return false
-            if (by === "metadata") return view.metadata?.[sought[0]!] === sought[1]
-            const said = view[of[by]]
-            return said !== null && sought.includes(said)
+          const messages = [...tables.messages].filter(([_, data]) => {
+            const said = JSON.parse(data)
+            if (said.orgId !== orgId) return false
+            return by === "metadata" ? said.metadata?.[sought[0]!] === sought[1] : sought.includes(said[of[by]])
           })
           const events = [...tables.events]
             .filter(([id, event]) => {
               if (event.orgId !== orgId || by === "recipient") return false
               const [first] = tables.journals.get(journalOf(id)) ?? []
-              const said = first === undefined ? {} : JSON.parse(first.data)
-              return by === "metadata" ? said.metadata?.[sought[0]!] === sought[1] : sought.includes(said[by])
+              const said = (first === undefined ? {} : partsOf(first)) as {
+                readonly metadata?: Readonly<Record<string, string>>
+              } & Readonly<Record<string, string>>
+              return by === "metadata" ? said.metadata?.[sought[0]!] === sought[1] : sought.includes(said[by]!)
             })
             .map(([id]) => id)
-          return { messages: messages.map(({ id }) => id).slice(0, limit), events: events.slice(0, limit) }
+          return { messages: messages.map(([id]) => id).slice(0, limit), events: events.slice(0, limit) }
         }),
       erase: ({ id, orgId }, messages, events) =>
         Effect.sync(() => {

@@ -6,6 +6,7 @@ import { entryOf, orgTold } from "../../../src/domain/audit/entry.ts"
 import { activityOf } from "../../../src/domain/consent/activity.ts"
 import { DestinationId, type MessageId } from "../../../src/domain/ids.ts"
 import { queuedOf } from "../../../src/domain/message/recorded.ts"
+import { partsOf } from "../../../src/domain/recorded.ts"
 import { messageOf } from "../../../src/domain/streams.ts"
 import { factAt, Memory, type Tables } from "../Memory.ts"
 import { newestFirst } from "../store/entries.ts"
@@ -18,7 +19,7 @@ const logged = (tables: Tables): ReadonlyArray<LoggedFact> =>
 
 const openingOf = ({ streams }: Tables, id: MessageId) => {
   const first = streams.get(id)?.[0]
-  return first === undefined ? null : queuedOf(JSON.parse(first.data))
+  return first === undefined ? null : queuedOf(partsOf(first))
 }
 
 /** The org whose audit lists the fact without being asked for its subject. */

@@ -4,6 +4,7 @@ import { countsOf, type MessageFilter, MessageViews } from "../../../src/applica
 import type { MessageStatus } from "../../../src/domain/message/machine.ts"
 import { queuedOf } from "../../../src/domain/message/recorded.ts"
 import { isDead, type MessageView } from "../../../src/domain/message/view.ts"
+import { partsOf } from "../../../src/domain/recorded.ts"
 import { clearRows, liveViews, moveRun, rowsOf } from "../log/runs.ts"
 import { Memory } from "../Memory.ts"
 import { deadLettersIn } from "../replays/deadLetters.ts"
@@ -99,7 +100,7 @@ export const layer = Layer.effect(
         Effect.sync(() =>
           [...tables.streams]
             .flatMap(([id, [first]]) => {
-              const opening = first === undefined ? null : queuedOf(JSON.parse(first.data))
+              const opening = first === undefined ? null : queuedOf(partsOf(first))
               const isOf = opening?.orgId === orgId && opening.dossierId === dossierId && opening.channel === channel
               return isOf && (after === null || id > after) ? [id] : []
             })

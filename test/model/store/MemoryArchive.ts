@@ -18,22 +18,22 @@ const factsIn = (tables: Tables): ReadonlyMap<string, ReadonlyArray<LoggedFact>>
     const { stream, messageId, version } = entry
     const row = factAt(tables, entry)
     if (row === undefined) continue
-    const { name, data, at, actor } = row
+    const { name, data, forgettable = null, at, actor } = row
     const facts = streams.get(stream) ?? []
-    facts.push({ stream, messageId, version, at, actor, name, data, position: String(place + 1) })
+    facts.push({ stream, messageId, version, at, actor, name, data, forgettable, position: String(place + 1) })
     streams.set(stream, facts)
   }
   return new Map([...streams].toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-const write = (tables: Tables, { stream, version, name, data, at, actor }: ArchivedFact): void => {
+const write = (tables: Tables, { stream, version, name, data, forgettable = null, at, actor }: ArchivedFact): void => {
   const messageId = messageOf(stream)
   if (messageId === null) {
-    addToJournal(tables, stream as JournalName, [{ name, data }], at, actor, version - 1)
+    addToJournal(tables, stream as JournalName, [{ name, data, forgettable }], at, actor, version - 1)
     return
   }
   const rows = tables.streams.get(messageId) ?? []
-  tables.feed.push({ stream, messageId, version: rows.push({ name, data, at, actor }) })
+  tables.feed.push({ stream, messageId, version: rows.push({ name, data, forgettable, at, actor }) })
   tables.streams.set(messageId, rows)
 }
 

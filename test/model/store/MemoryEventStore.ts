@@ -14,6 +14,7 @@ import type { MessageId, OrgId } from "../../../src/domain/ids.ts"
 import type { QueueChange } from "../../../src/domain/message/queueChange.ts"
 import { fromRecorded, toRecorded } from "../../../src/domain/message/recorded.ts"
 import type { StoredFact } from "../../../src/domain/message/view.ts"
+import { wholeOf } from "../../../src/domain/recorded.ts"
 import { streamOf } from "../../../src/domain/streams.ts"
 import { laneOf } from "../deliver/lanes.ts"
 import { standInLine, stepOut } from "../deliver/lines.ts"
@@ -63,7 +64,7 @@ export const write = (memory: Memory["Service"], entry: Append): AppendResult =>
   tables.streams.set(messageId, stream)
 
   const key = keyOf(entry)
-  if (opening !== null && entry.expected === 0) tables.messages.set(messageId, rows[0]!.data)
+  if (opening !== null && entry.expected === 0) tables.messages.set(messageId, wholeOf(rows[0]!))
   if (opening !== null) writeBody(tables, entry, opening.body)
   if (opening?.idempotency && key !== null) {
     tables.idempotencyKeys.set(key, { messageId, requestHash: opening.idempotency.requestHash })
@@ -144,8 +145,18 @@ export const layer = Layer.effect(
           const row = factAt(tables, tables.feed[at]!)
           // Forgotten since (see MemoryRetention.ts).
           if (row === undefined) continue
-          const { name, data, actor } = row
-          facts.push({ stream, messageId, version, at: row.at, actor, name, data, position: String(at + 1) })
+          const { name, data, forgettable = null, actor } = row
+          facts.push({
+            stream,
+            messageId,
+            version,
+            at: row.at,
+            actor,
+            name,
+            data,
+            forgettable,
+            position: String(at + 1)
+          })
         }
         return facts
       })

@@ -1,10 +1,13 @@
 /**
  * Refuses a start with another encryption key than the one that sealed the secrets of this database. Without it a wrong key would
  * be noticed by the first message of each destination, and would seal new secrets beside the old ones.
+ *
+ * The sealed text it goes by is drawn at random once an installation, and is also the key under which texts get the names of their lines.
  */
+import { createHmac, hash, randomBytes } from "node:crypto"
 import { Effect, Layer, Redacted, Result, Schema } from "effect"
+import { Fingerprint } from "../../../application/ports/Fingerprint.ts"
 import { Postgres, unavailable, unprepared } from "../Postgres.ts"
-import { secretOf } from "./sealedValues.ts"
 import { type SealingKey, sealing } from "./sealing.ts"
 
 export class WrongEncryptionKey extends Schema.TaggedError<WrongEncryptionKey>()("WrongEncryptionKey", {
@@ -12,36 +15,32 @@ export class WrongEncryptionKey extends Schema.TaggedError<WrongEncryptionKey>()
 }) {}
 
 const BELONGS_TO = "encryption_check"
-const WORD = Redacted.make("posthaste")
 
 const keptStatement = unprepared`select sealed from encryption_check`
 const keepStatement = unprepared`insert into encryption_check (sealed) values ($1) on conflict do nothing`
-// Of a database that was written before there was a check.
-const someSecretStatement = unprepared`select d.org_id, d.id, s.key, s.value from destination d, jsonb_each_text(d.secrets) s limit 1`
-
 const keysOfTextsStatement = unprepared`select exists (select from data_key where sealed_by <> all ($1::text[]))`
-
 const renewStatement = unprepared`update encryption_check set sealed = $1`
 
 /** The newest has sealed everything: the others can go. */
-export const sealAnew = Effect.fnUntraced(function* (key: SealingKey) {
+export const sealAnew = Effect.fnUntraced(function* (newest: SealingKey, older: ReadonlyArray<SealingKey>) {
   const { durable } = yield* Postgres
-  yield* unavailable(durable.rows(renewStatement, [sealing(key).seal(WORD, BELONGS_TO).toString("base64")]))
+  const text = yield* check(newest, older)
+  yield* unavailable(durable.rows(renewStatement, [sealing(newest).seal(text, BELONGS_TO).toString("base64")]))
 })
 
-/** Fails unless one of the keys sealed what is there; remembers the newest where nothing is. */
+/** The text that is kept. Fails unless one of the keys sealed it; the first start draws it. */
 export const check = Effect.fnUntraced(function* (key: SealingKey, older: ReadonlyArray<SealingKey> = []) {
   const { durable } = yield* Postgres
   const { seal, open, ids } = sealing(key, older)
-  const opens = (sealed: string, belongsTo: string) =>
-    Result.isSuccess(Result.try(() => open(Buffer.from(sealed, "base64"), belongsTo)))
-  const [kept] = yield* unavailable(durable.rows(keptStatement, []))
-  const [secret] = kept === undefined ? yield* unavailable(durable.rows(someSecretStatement, [])) : []
-  const isRight =
-    kept !== undefined
-      ? opens(kept[0]!, BELONGS_TO)
-      : secret === undefined || opens(secret[3]!, secretOf(secret[0]!, secret[1]!, secret[2]!))
-  if (!isRight) {
+  let [kept] = yield* unavailable(durable.rows(keptStatement, []))
+  if (kept === undefined) {
+    const drawn = Redacted.make(randomBytes(32).toString("base64"))
+    yield* unavailable(durable.rows(keepStatement, [seal(drawn, BELONGS_TO).toString("base64")]))
+    // Of two first starts one was faster.
+    ;[kept] = yield* unavailable(durable.rows(keptStatement, []))
+  }
+  const text = Result.try(() => open(Buffer.from(kept![0]!, "base64"), BELONGS_TO))
+  if (Result.isFailure(text)) {
     return yield* new WrongEncryptionKey({
       message:
         "no encryption key that is given sealed the secrets of this database: bring the right POSTHASTE_ENCRYPTION_KEY back, or the file encryption-key; while keys rotate, POSTHASTE_ENCRYPTION_KEYS holds the old one behind the new"
@@ -54,15 +53,21 @@ export const check = Effect.fnUntraced(function* (key: SealingKey, older: Readon
         "bodies of this database are sealed with an encryption key that is not given: put it behind the newest in POSTHASTE_ENCRYPTION_KEYS, and run `posthaste rekey` before you leave it out"
     })
   }
-  if (kept !== undefined) return
-  yield* unavailable(durable.rows(keepStatement, [seal(WORD, BELONGS_TO).toString("base64")]))
-  // Of two first starts with different keys one was faster.
-  const [first] = yield* unavailable(durable.rows(keptStatement, []))
-  if (!opens(first![0]!, BELONGS_TO)) {
-    return yield* new WrongEncryptionKey({
-      message: "another process started on this database with another encryption key"
-    })
-  }
+  return text.success
 })
 
-export const layer = (key: SealingKey, older: ReadonlyArray<SealingKey> = []) => Layer.effectDiscard(check(key, older))
+/** SHA-256 takes about a microsecond for a message of usual size. */
+export const fingerprintWith = (key: string): Fingerprint["Service"] => ({
+  of: (text) => hash("sha256", text, "hex"),
+  line: (text) =>
+    createHmac("sha256", key)
+      .update(text)
+      .digest("hex")
+      .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, "$1-$2-$3-$4-$5")
+})
+
+export const layer = (key: SealingKey, older: ReadonlyArray<SealingKey> = []) =>
+  Layer.effect(
+    Fingerprint,
+    Effect.map(check(key, older), (text) => fingerprintWith(Redacted.value(text)))
+  )

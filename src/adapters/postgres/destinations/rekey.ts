@@ -161,6 +161,6 @@ export const rekey = (
     }
     values += yield* dataKeysAnew(sealing(newest, older))
     // The last: until then a start without the older keys is refused.
-    yield* EncryptionCheck.sealAnew(newest)
+    yield* EncryptionCheck.sealAnew(newest, older)
     return { values, destinations }
   })

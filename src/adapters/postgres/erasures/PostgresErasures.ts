@@ -1,5 +1,4 @@
 /** Erasures as rows, carried out by the functions erase_streams and erase_requests. */
-import { hash } from "node:crypto"
 import { DateTime, Duration, Effect, Layer, Result } from "effect"
 import { OWN_KEYS } from "../../../application/accept/acceptMessage.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"
@@ -40,7 +39,7 @@ const closeStatement = prepared`with closed as (
 
 const found = { dossierId: "dossier_id", recipient: "recipient", correlationId: "correlation_id" } as const
 const messagesBy = (condition: string) =>
-  unprepared`select id from message where org_id = $1 and ${condition} order by accepted_at desc, id desc limit $3`
+  unprepared`select id from message where org_id = $1 and ${condition} order by id desc limit $3`
 const eventsBy = (condition: string) =>
   unprepared`select id from publication where org_id = $1 and ${condition} order by at desc, id desc limit $3`
 /** By their keys, see sendAlerts.ts. */
@@ -97,16 +96,9 @@ export const layer = Layer.effect(
         reading(durable.query<ErasureJob>(takeStatement, [Duration.toMillis(lease)]), ([row]) => row ?? null),
       find: Effect.fnUntraced(function* ({ orgId, by, sought }: ErasureJob, limit: number) {
         const isEntry = by === "metadata"
-        const condition = isEntry ? "entries @> array[$2::uuid]" : `${found[by]} = any ($2::text[])`
-        const values = [orgId, isEntry ? hash("md5", [orgId, ...sought].join("\x1f")) : sought, limit]
-        const entry = isEntry ? JSON.stringify({ [sought[0]!]: sought[1] }) : sought
-        const messages = yield* unavailable(
-          reads.query<{ id: MessageId }>(messagesBy(isEntry ? "metadata @> $2::jsonb" : condition), [
-            orgId,
-            entry,
-            limit
-          ])
-        )
+        const condition = isEntry ? "metadata @> $2::jsonb" : `${found[by]} = any ($2::text[])`
+        const values = [orgId, isEntry ? JSON.stringify({ [sought[0]!]: sought[1] }) : sought, limit]
+        const messages = yield* unavailable(reads.query<{ id: MessageId }>(messagesBy(condition), values))
         const events =
           by === "recipient" ? [] : yield* unavailable(reads.query<{ id: EventId }>(eventsBy(condition), values))
         const alerts = yield* unavailable(reads.query<{ id: MessageId }>(alertsStatement, [orgId, by, sought, limit]))

@@ -10,6 +10,7 @@ import { journalOf, viewOf } from "../../../domain/event/event.ts"
 import { wishesFulfilledBy } from "../../../domain/event/eventTypes.ts"
 import { fromRecorded, toRecorded } from "../../../domain/event/facts.ts"
 import type { DestinationId, EventId, MessageId, OrgId } from "../../../domain/ids.ts"
+import { keptActor } from "../../../domain/recorded.ts"
 import { boundedRows, pageOfRows, searched, within } from "../boundedPages.ts"
 import { beyond, type Page, pageOf } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
@@ -30,8 +31,8 @@ const eraseStatement = prepared`select erase_event_bodies($1)`
 /** The facts of a publication come from its journal, so that nothing is told twice. */
 const columns = `p.id, p.at, (extract(epoch from p.at) * 1000)::bigint as ms, facts.names, facts.data, to_json(p.at) #>> '{}' as place`
 const facts = `cross join lateral (
-      select json_agg(e.name order by e.version) as names, json_agg(e.data::text order by e.version) as data
-      from event e where e.stream_id = p.stream_id
+      select json_agg(e.name order by e.version) as names, json_agg(json_build_array(e.data::text, d.data::text) order by e.version) as data
+      from event e left join detail d on d.stream_id = e.stream_id and d.version = e.version where e.stream_id = p.stream_id
     ) facts`
 /** From one type to the next by the index, so it reads as many rows as there are types. */
 const typesStatement = prepared`with recursive type as (
@@ -46,9 +47,9 @@ const typesStatement = prepared`with recursive type as (
 type EventRow = ReadonlyArray<string | null>
 
 const eventOf = ([id, at, names, data]: EventRow) => {
-  const texts = JSON.parse(data!) as ReadonlyArray<string>
+  const texts = JSON.parse(data!) as ReadonlyArray<readonly [data: string, forgettable: string | null]>
   const facts = (JSON.parse(names!) as ReadonlyArray<string>).map((name, nth) =>
-    Result.getOrThrow(fromRecorded({ name, data: texts[nth]! }))
+    Result.getOrThrow(fromRecorded({ name, data: texts[nth]![0], forgettable: texts[nth]![1] }))
   )
   return viewOf(id as EventId, DateTime.makeUnsafe(Number(at)), facts)!
 }
@@ -69,7 +70,8 @@ export const publishedEvent = (texts: Texts, { id, fact, at, actor, body, idempo
   key: idempotency?.key ?? null,
   hash: idempotency === null ? null : storedHash(texts, { ...idempotency, orgId: fact.orgId }, "keyOfEvent"),
   at_ms: DateTime.toEpochMillis(at),
-  actor,
+  actor: keptActor(actor),
+  whole_actor: keptActor(actor) === actor ? null : actor,
   ...toRecorded(fact),
   body: texts.seal("eventBody", id, body)
 })

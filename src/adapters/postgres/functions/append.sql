@@ -11,7 +11,7 @@ create or replace function append(
   p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
   p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
   p_open_entry int[], p_open_data text, p_open_bodies text[], p_open_events uuid[], p_open_lanes uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
-  p_detail_entry int[], p_detail_nth int[], p_detail_data text, p_detail_epochs int[], p_detail_attempts int[], p_detail_bodies text[], p_detail_headers text[],
+  p_detail_entry int[], p_detail_nth int[], p_detail_data text, p_detail_actors text, p_detail_epochs int[], p_detail_attempts int[], p_detail_bodies text[], p_detail_headers text[],
   p_gates int[], p_gate_lanes uuid[], p_gate_generations int[]
 ) returns table (stream uuid, verdict text, other uuid, hash text)
 language plpgsql volatile
@@ -136,10 +136,11 @@ begin
     end if;
   end if;
   if cardinality(p_detail_entry) > 0 then
-    insert into detail (stream_id, version, data, epoch, attempt, body, headers)
-      select p_streams[d.entry], p_expected[d.entry] + d.nth, d.data::json, d.epoch, d.attempt, d.body, d.headers::json
-      from unnest(p_detail_entry, p_detail_nth, string_to_array(p_detail_data, E'\x1e', ''), p_detail_epochs, p_detail_attempts,
-        p_detail_bodies, p_detail_headers) d(entry, nth, data, epoch, attempt, body, headers)
+    insert into detail (stream_id, version, data, actor, epoch, attempt, body, headers)
+      select p_streams[d.entry], p_expected[d.entry] + d.nth, d.data::json, d.actor, d.epoch, d.attempt, d.body, d.headers::json
+      from unnest(p_detail_entry, p_detail_nth, string_to_array(p_detail_data, E'\x1e', ''),
+        string_to_array(p_detail_actors, E'\x1e', ''), p_detail_epochs, p_detail_attempts, p_detail_bodies, p_detail_headers)
+        d(entry, nth, data, actor, epoch, attempt, body, headers)
       where v_all or p_streams[d.entry] = any (v_won);
   end if;
 

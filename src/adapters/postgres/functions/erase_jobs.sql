@@ -1,7 +1,7 @@
 -- Jobs over many messages say whom they are for: by a recipient, by a correlation id, or in their reason. Those that are for one of
 -- these texts, or for one of these messages by its id, forget it. Answers false, and changes nothing, while one of them has not begun
 -- its journal: whoever has it would still write down whom it is for.
-create or replace function erase_jobs(p_erasure uuid, p_org text, p_messages uuid[], p_texts text[]) returns boolean
+create or replace function erase_jobs(p_org text, p_messages uuid[], p_texts text[]) returns boolean
 language plpgsql volatile as $$
 declare
   v_jobs uuid[];
@@ -14,14 +14,13 @@ begin
   if cardinality(v_jobs) = 0 then return true; end if;
   -- A journal begins at the time of its request, under which it is found (event_deeds).
   select coalesce(array_agg(e.stream_id), '{}') into v_journals from replay r
-    join event e on e.version = 1 and e.stream ~ '^(access|command|replay)-' and e.at = r.requested_at and e.stream = 'replay-' || r.id
+    join event e on e.version = 1 and e.stream ~ '^(access|blocked|command|replay)-' and e.at = r.requested_at and e.stream = 'replay-' || r.id
     where r.id = any (v_jobs);
   if cardinality(v_journals) < cardinality(v_jobs) then return false; end if;
-  -- Every projector takes its row first too: a step that comes after this sees what was erased.
-  perform 1 from projection order by name, generation for update;
-  insert into erased_stream (stream_id) select unnest(v_journals) on conflict do nothing;
-  update event e set data = erased_fact(e.name, e.data), actor = erased_actor(e.actor) where e.stream_id = any (v_journals);
-  update replay r set selection = erased_selection(r.selection::jsonb)::json, reason = null, key = null, request_hash = null
+  update replay r set reason = null, key = null, request_hash = null,
+      selection = (select e.data -> 'selection' from event e
+        where e.version = 1 and e.stream_id = any (v_journals) and e.stream = 'replay-' || r.id)
     where r.id = any (v_jobs);
+  delete from detail where stream_id = any (v_journals);
   return true;
 end $$;

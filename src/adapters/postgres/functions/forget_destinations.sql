@@ -16,6 +16,7 @@ begin
       and not exists (select from parked p join message m on p.stream = 'message-' || m.id where m.destination = i));
   v_streams := array(select u.stream from unnest(p_owners, p_streams) u(owner, stream) where u.owner = any (v_ids));
   delete from event where stream_id = any (v_streams);
+  delete from detail where stream_id = any (v_streams);
   delete from health h using projection p where p.name = 'health' and h.generation = p.generation and h.destination = any (v_ids);
   delete from health_bucket h using projection p where p.name = 'health' and h.generation = p.generation and h.destination = any (v_ids);
   delete from alert_notice where destination = any (v_ids) or target_id = any (v_ids);

@@ -9,7 +9,7 @@ create or replace function publish_events(
   p_move_entry int[], p_moves text[], p_move_lanes uuid[], p_move_lines text[], p_move_dues_ms bigint[],
   p_move_versions int[], p_move_epochs int[], p_move_attempts int[],
   p_open_entry int[], p_open_data text, p_open_bodies text[], p_open_events uuid[], p_open_lanes uuid[], p_open_orgs text[], p_open_keys text[], p_open_hashes text[],
-  p_detail_entry int[], p_detail_nth int[], p_detail_data text, p_detail_epochs int[], p_detail_attempts int[], p_detail_bodies text[], p_detail_headers text[],
+  p_detail_entry int[], p_detail_nth int[], p_detail_data text, p_detail_actors text, p_detail_epochs int[], p_detail_attempts int[], p_detail_bodies text[], p_detail_headers text[],
   p_gates int[], p_gate_lanes uuid[], p_gate_generations int[]
 ) returns table (event uuid, other uuid, hash text)
 language plpgsql volatile
@@ -25,7 +25,7 @@ begin
       p_streams, p_expected, p_at_ms, p_actors, p_fences, p_fact_entry, p_fact_nth, p_fact_names, p_fact_data,
       p_move_entry, p_moves, p_move_lanes, p_move_lines, p_move_dues_ms, p_move_versions, p_move_epochs, p_move_attempts,
       p_open_entry, p_open_data, p_open_bodies, p_open_events, p_open_lanes, p_open_orgs, p_open_keys, p_open_hashes,
-      p_detail_entry, p_detail_nth, p_detail_data, p_detail_epochs, p_detail_attempts, p_detail_bodies, p_detail_headers, p_gates, p_gate_lanes, p_gate_generations) a
+      p_detail_entry, p_detail_nth, p_detail_data, p_detail_actors, p_detail_epochs, p_detail_attempts, p_detail_bodies, p_detail_headers, p_gates, p_gate_lanes, p_gate_generations) a
   loop
     -- Their ids are new.
     if v_answer.stream is not null then

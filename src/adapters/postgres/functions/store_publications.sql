@@ -15,15 +15,15 @@ begin
   -- Sorted, so that two calls with the same keys wait for each other instead of deadlocking.
   insert into event_idempotency (org_id, key, event_id, request_hash)
     select e.org, e.key, e.id, e.hash from unnest(v_events) e where e.key is not null order by e.org, e.key;
-  insert into publication (id, stream_id, org_id, event_type, correlation_id, dossier_id, at, entries)
+  insert into publication (id, stream_id, org_id, event_type, correlation_id, dossier_id, at, metadata)
     select e.id, e.stream_id, e.org, e.event_type, e.correlation, e.dossier,
       'epoch'::timestamptz + e.at_ms * interval '1 millisecond',
-      case when e.data::json ->> 'metadata' is not null then
-        array(select md5(concat_ws(E'\x1f', e.org, m.key, m.value))::uuid from json_each_text(e.data::json -> 'metadata') m)
-      end
+      e.forgettable::jsonb -> 'metadata'
     from unnest(v_events) e;
   insert into event (stream_id, stream, tx, at, actor, version, name, data)
     select e.stream_id, 'event-' || e.id, v_tx, 'epoch'::timestamptz + e.at_ms * interval '1 millisecond', e.actor, 1, e.name, e.data::json
     from unnest(v_events) e;
+  insert into detail (stream_id, version, data, actor)
+    select e.stream_id, 1, e.forgettable::json, e.whole_actor from unnest(v_events) e where e.forgettable is not null or e.whole_actor is not null;
   insert into shared_body (event_id, body) select e.id, e.body from unnest(v_events) e;
 end $$;

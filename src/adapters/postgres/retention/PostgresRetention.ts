@@ -70,6 +70,7 @@ const forgetEventsStatement = prepared`with looked as materialized (
     ), bodies as (delete from shared_body where event_id in (select id from gone)
     ), keys as (delete from event_idempotency where event_id in (select id from gone)
     ), facts as (delete from event where stream_id in (select stream_id from gone)
+    ), details as (delete from detail where stream_id in (select stream_id from gone)
     ), events as (delete from publication where id in (select id from gone))
     select to_json(l.at) #>> '{}', l.id, g.id is not null from looked l left join gone g using (id) order by l.at, l.id`
 

@@ -32,10 +32,6 @@ create table event (
 );
 create index event_audit on event (org_id, at, stream_id, version) where org_id is not null;
 create index event_order on event (tx, "position");
--- A message is found by the name its provider gave it from the very commit of the fact that tells the name, and for as long
--- as that fact is there. The names stand here, and not only in the domain, because an index on all facts would read the
--- JSON of each: a new shape of either must be added here and in PostgresProviderMessages.ts.
-create index event_provider_message on event ((data ->> 'providerMessageId')) where (name in ('AttemptSucceeded@1', 'ReceiptRecorded@1', 'ReceiptRecorded@2') and ((data ->> 'providerMessageId') is not null));
 
 -- A message has one row, written with its first fact and gone with it. What may be erased of a message stands here and in `detail`, and
 -- nowhere else.
@@ -68,6 +64,8 @@ create table detail (
   stream_id uuid not null,
   version int not null,
   data json,
+  -- In place of the actor of the fact, where that one can name a person.
+  actor text,
   epoch int,
   attempt int,
   body text,

@@ -10,9 +10,7 @@ create table publication (
   correlation_id text,
   dossier_id text,
   at timestamptz not null,
-  -- Promises: an event is found by an entry of its metadata, also one that became no message. As in message_view: an md5 for each
-  -- entry with its org.
-  entries uuid[]
+  metadata jsonb
 );
 create index publication_newest on publication (org_id, at desc, id desc);
 create index publication_of_type on publication (org_id, event_type, at desc, id desc);
@@ -20,7 +18,7 @@ create index publication_of_correlation on publication (org_id, correlation_id, 
 create index publication_of_dossier on publication (org_id, dossier_id, at desc, id desc) where dossier_id is not null;
 create index publication_age on publication (at, id);
 -- Promises: an entry of metadata is looked up in an index.
-create index publication_entries on publication using gin (entries) where entries is not null;
+create index publication_of_metadata on publication using gin (metadata jsonb_path_ops) where metadata is not null;
 
 -- A key of events is none of messages: each kind has its own.
 create table event_idempotency (
@@ -71,5 +69,5 @@ create index event_type_enforced on event_type (org_id) where (enforce and (arch
 -- One event, as the function publish_events is told it.
 create type published_event as (
   id uuid, stream_id uuid, org text, event_type text, correlation text, dossier text, key text, hash text,
-  at_ms bigint, actor text, name text, data text, body text
+  at_ms bigint, actor text, whole_actor text, name text, data text, forgettable text, body text
 );

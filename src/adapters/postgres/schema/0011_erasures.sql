@@ -16,10 +16,3 @@ create table erasure (
 create index erasure_of_org on erasure (org_id, id desc);
 -- Promises: the next erasure and the next replay of each org are found without reading those of others.
 create index erasure_next on erasure (next_at) where ended_at is null;
-
--- Messages and events that were erased of late. A projector may hold facts of them that it read before: what it writes is erased again.
-create table erased_stream (
-  stream_id uuid primary key,
-  at timestamptz not null default clock_timestamp()
-);
-create index erased_stream_at on erased_stream (at);

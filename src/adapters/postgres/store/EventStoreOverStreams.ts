@@ -22,6 +22,7 @@ import { Streams, type Writing } from "../../../application/ports/Streams.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { initial, replay } from "../../../domain/message/decider.ts"
 import { fromRecorded, toRecorded } from "../../../domain/message/recorded.ts"
+import { keptActor } from "../../../domain/recorded.ts"
 import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { literal } from "../literal.ts"
@@ -61,8 +62,9 @@ const intentOf = (writing: string, messageId: MessageId, text: string): Intent =
 }
 
 const writingOf = ({ messageId, expected, at, actor, facts }: Append, writing: string): Writing => ({
-  ...{ messageId, expected, writing, at, actor },
-  facts: facts.map(toRecorded)
+  ...{ messageId, expected, writing, at },
+  actor: keptActor(actor),
+  facts: facts.map((fact) => ({ ...toRecorded(fact), forgettable: null }))
 })
 
 /** What only the reservation checks. */
@@ -72,7 +74,12 @@ const copyOf = (entry: Append): Append => ({
   opening: entry.opening === null ? null : { ...entry.opening, idempotency: null }
 })
 
-const isKept = ({ opening, response }: Append) => opening !== null || response !== null
+/** Whether it has anything that does not stand in the streams. */
+const isKept = ({ opening, response, actor, facts }: Append) =>
+  opening !== null ||
+  response !== null ||
+  keptActor(actor) !== actor ||
+  facts.some((fact) => toRecorded(fact).forgettable != null)
 
 type Reserved = { readonly type: "Reserved" } | { readonly type: "There" } | Exclude<AppendResult, { type: "Appended" }>
 
@@ -180,7 +187,9 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
             if (expected < stream.version) continue
             const kept = intents.get(writing)
             const said = kept?.facts ?? facts.map((fact) => Result.getOrThrow(fromRecorded(fact)))
-            const beside = { actor, opening: kept?.opening ?? null, response: kept?.response ?? null }
+            const beside = {
+              ...{ actor: kept?.actor ?? actor, opening: kept?.opening ?? null, response: kept?.response ?? null }
+            }
             const step = entryOf(messageId, message, expected, said, at, beside)
             entries.push(step.entry)
             message = step.after

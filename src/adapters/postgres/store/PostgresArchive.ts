@@ -5,20 +5,21 @@ import { Archive, type ArchivedFact, NotContinued } from "../../../application/p
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import { Streams } from "../../../application/ports/Streams.ts"
 import type { MessageId } from "../../../domain/ids.ts"
+import { keptActor } from "../../../domain/recorded.ts"
 import { messageOf } from "../../../domain/streams.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
-import { loggedColumns, loggedOf } from "./logged.ts"
+import { logged, loggedOf, wholeColumns } from "./logged.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
-const facts = `select ${loggedColumns} from event`
-const byStreamStatement = prepared`${facts} where (stream_id, version) > ($1::uuid, $2::int) order by stream_id, version limit $3`
-const streamsStatement = prepared`${facts} where stream_id = any ($1::uuid[]) order by stream_id, version`
+const facts = `select ${wholeColumns} from ${logged}`
+const byStreamStatement = prepared`${facts} where (e.stream_id, e.version) > ($1::uuid, $2::int) order by e.stream_id, e.version limit $3`
+const streamsStatement = prepared`${facts} where e.stream_id = any ($1::uuid[]) order by e.stream_id, e.version`
 const knownStatement = prepared`select id from unnest($1::uuid[]) id where exists (select 1 from event e where e.stream_id = id)`
 // `wrong` refuses what does not follow; the primary key refuses the second of two racers.
 const restoreStatement = prepared`with fact as materialized (
-      select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[])
-        with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, n)
+      select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
+        with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, forgettable, whole_actor, n)
     ), wrong as materialized (
       select f.stream, f.version, f.n from (
           select g.*, row_number() over (partition by g.stream_id order by g.n) as nth from fact g
@@ -29,6 +30,11 @@ const restoreStatement = prepared`with fact as materialized (
         select f.stream_id, f.journal, log_tx(),
           'epoch'::timestamptz + f.at_ms * interval '1 millisecond', f.actor, f.version, f.name, f.data::json
         from fact f where not exists (select 1 from wrong) order by f.n
+    ), details as (
+      insert into detail (stream_id, version, data, actor)
+        select f.stream_id, f.version, f.forgettable::json, f.whole_actor from fact f
+        where (f.forgettable is not null or f.whole_actor is not null) and not exists (select 1 from wrong)
+      on conflict (stream_id, version) do update set data = excluded.data, actor = excluded.actor
     )
     select stream, version from wrong order by n limit 1`
 
@@ -59,9 +65,14 @@ export const layer = Layer.effect(
         given.map(({ stream }) => (messageOf(stream) === null ? stream : null)),
         given.map(({ version }) => version),
         given.map(({ at }) => DateTime.toEpochMillis(at)),
-        given.map(({ actor }) => actor),
+        given.map(({ actor }) => keptActor(actor)),
         given.map(({ name }) => name),
-        given.map(({ data }) => data)
+        given.map(({ data }) => data),
+        // The first fact of a message is whole in its row.
+        given.map(({ stream, version, forgettable = null }) =>
+          version === 1 && messageOf(stream) !== null ? null : forgettable
+        ),
+        given.map(({ actor }) => (keptActor(actor) === actor ? null : actor))
       ]
       const [wrong] = yield* durable.rows(restoreStatement, values).pipe(
         Effect.catchIf(

@@ -13,34 +13,34 @@ import { literal } from "../literal.ts"
 import { type Connections, Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { appendStatement, appendValues, resultsOf, saysWork, weightOf } from "./append.ts"
-import { loggedColumns, loggedOf } from "./logged.ts"
+import { logged, loggedOf, wholeColumns } from "./logged.ts"
 import { openedHash } from "./storedTexts.ts"
 
 type EventRow = ReadonlyArray<string | null>
 
 /** A fact this release cannot read is a bug or a downgrade, not a state to recover from. */
-const storedFact = (version: string, atMs: string, actor: string | null, name: string, data: string): StoredFact => ({
+const storedFact = ([version, atMs, actor, name, data, forgettable]: EventRow): StoredFact => ({
   version: Number(version),
   at: DateTime.makeUnsafe(Number(atMs)),
-  actor,
-  fact: Result.getOrThrow(fromRecorded({ name, data }))
+  actor: actor ?? null,
+  fact: Result.getOrThrow(fromRecorded({ name: name!, data: data!, forgettable: forgettable ?? null }))
 })
 
-const factsIn = (rows: ReadonlyArray<EventRow>) =>
-  rows.map(([version, at, actor, name, data]) => storedFact(version!, at!, actor ?? null, name!, data!))
+const factsIn = (rows: ReadonlyArray<EventRow>) => rows.map(storedFact)
 
 /** Of the facts of one stream, in order. */
 const streamOf = (facts: ReadonlyArray<StoredFact>) => ({ version: facts.at(-1)?.version ?? 0, facts })
 
-const columns = "version, (extract(epoch from at) * 1000)::bigint, actor, name, data"
-const loadStatement = prepared`select ${columns} from event where stream_id = $1 order by version`
+const columns = `e.version, (extract(epoch from e.at) * 1000)::bigint, coalesce(d.actor, e.actor), e.name, e.data,
+    case when m.id is null then d.data else m.data end`
+const loadStatement = prepared`select ${columns} from ${logged} where e.stream_id = $1 order by e.version`
 // Stream by stream, by the key: for all together the planner may read the whole table.
-const loadManyStatement = prepared`select ${columns}, stream_id from unnest($1::uuid[]) asked(id)
-    cross join lateral (select * from event e where e.stream_id = asked.id order by e.version) each_fact
-    order by stream_id, version`
-const readAllStatement = prepared`select ${loggedColumns} from event
-    where (tx, position) > ($1::bigint, $2::bigint) and tx < (select log_end())
-    order by tx, position limit $3`
+const loadManyStatement = prepared`select each_fact.*, asked.id from unnest($1::uuid[]) asked(id)
+    cross join lateral (select ${columns} from ${logged} where e.stream_id = asked.id order by e.version) each_fact
+    order by asked.id, each_fact.version`
+const readAllStatement = prepared`select ${wholeColumns} from ${logged}
+    where (e.tx, e.position) > ($1::bigint, $2::bigint) and e.tx < (select log_end())
+    order by e.tx, e.position limit $3`
 // Not below log_end(): a reader lacks what it must wait for, too.
 const unreadSinceStatement = prepared`select (extract(epoch from at) * 1000)::bigint from event
     where (tx, position) > ($1::bigint, $2::bigint) order by tx, position limit 1`
@@ -81,7 +81,7 @@ export const layer = Layer.effect(
     const loadMany = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
       const rows = yield* unavailable(postgres.lookups.rows(loadManyStatement, [literal(ids)]))
       const facts = factsIn(rows)
-      const streams = Map.groupBy(facts.keys(), (nth) => rows[nth]![5] as MessageId)
+      const streams = Map.groupBy(facts.keys(), (nth) => rows[nth]![6] as MessageId)
       return new Map([...streams].map(([id, places]) => [id, streamOf(places.map((nth) => facts[nth]!))] as const))
     })
 

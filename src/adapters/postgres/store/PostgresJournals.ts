@@ -7,20 +7,21 @@ import { DateTime, Effect, Layer } from "effect"
 import { type JournalFact, type JournalName, Journals } from "../../../application/ports/Journals.ts"
 import { Pulse } from "../../../application/ports/Pulse.ts"
 import { orgTold } from "../../../domain/audit/entry.ts"
-import type { RecordedFact } from "../../../domain/recorded.ts"
+import { keptActor, type RecordedFact } from "../../../domain/recorded.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
-const loadStatement = prepared`select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
-    where stream_id = $1 and version > $2 order by version limit $3`
-const lastStatement = prepared`select version, (extract(epoch from at) * 1000)::bigint, name, data, actor from event
-    where stream_id = $1 order by version desc limit 1`
+const columns = `e.version, (extract(epoch from e.at) * 1000)::bigint, e.name, e.data, coalesce(d.actor, e.actor), d.data
+    from event e left join detail d on d.stream_id = e.stream_id and d.version = e.version`
+const loadStatement = prepared`select ${columns} where e.stream_id = $1 and e.version > $2 order by e.version limit $3`
+const lastStatement = prepared`select ${columns} where e.stream_id = $1 order by e.version desc limit 1`
 // The first fact of a journal names its org, and later ones need not.
 const ORG =
   "case fact.org when '' then (select org_id from event where stream_id = $1 and version = 1) else fact.org end"
 // The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
 // with the first of its rows refused none of an append is written (see the count).
 const appendStatement = prepared`with fact as (
-      select f.name, f.data, f.org, f.n from unnest($4::text[], $5::text[], $8::text[]) with ordinality f(name, data, org, n)
+      select f.name, f.data, f.forgettable, f.org, f.n
+      from unnest($4::text[], $5::text[], $10::text[], $8::text[]) with ordinality f(name, data, forgettable, org, n)
     ), head as (
       insert into event (stream_id, stream, tx, at, actor, version, name, data, org_id)
         select $1, $2, log_tx(), $6, $7, $3::int + 1, fact.name, fact.data::json, ${ORG} from fact
@@ -35,6 +36,9 @@ const appendStatement = prepared`with fact as (
       insert into withdrawal (stream) select $2 from head where $9 on conflict do nothing
     ), closed as (
       delete from withdrawal where stream = $2 and not $9 and exists (select from head)
+    ), details as (
+      insert into detail (stream_id, version, data, actor) select $1, $3::int + fact.n, fact.forgettable::json, $11
+        from fact cross join head where fact.forgettable is not null or $11::text is not null
     )
     select version from head`
 const openStatement = prepared`select stream from withdrawal limit $1`
@@ -50,11 +54,12 @@ export const streamIdOf = (journal: JournalName): string => {
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 }
 
-const factOf = ([version, at, name, data, actor]: ReadonlyArray<string | null>): JournalFact => ({
+const factOf = ([version, at, name, data, actor, forgettable]: ReadonlyArray<string | null>): JournalFact => ({
   version: Number(version),
   at: DateTime.makeUnsafe(Number(at)),
   name: name!,
   data: data!,
+  forgettable: forgettable ?? null,
   actor: actor ?? null
 })
 
@@ -81,9 +86,11 @@ export const layer = Layer.effect(
             facts.map(({ name }) => name),
             facts.map(({ data }) => data),
             DateTime.formatIso(at),
-            actor,
+            keptActor(actor),
             facts.map(orgTold),
-            facts.at(-1)?.name === "ConsentWithdrawn@1"
+            facts.at(-1)?.name === "ConsentWithdrawn@1",
+            facts.map(({ forgettable }) => forgettable ?? null),
+            keptActor(actor) === actor ? null : actor
           ]),
           (rows) => (rows.length === 1 ? ("Appended" as const) : ("VersionConflict" as const))
         ).pipe(Effect.tap(() => pulse.wake("log"))),

@@ -10,7 +10,8 @@
 import { DateTime } from "effect"
 import type { Append, AppendResult, Gate } from "../../../application/ports/EventStore.ts"
 import type { MessageId } from "../../../domain/ids.ts"
-import { toRecorded } from "../../../domain/message/recorded.ts"
+import { toRecorded, wholeOfQueued } from "../../../domain/message/recorded.ts"
+import { keptActor } from "../../../domain/recorded.ts"
 import { literal } from "../literal.ts"
 import { clearTexts, type Texts } from "../SealedTexts.ts"
 import { openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
@@ -22,7 +23,7 @@ const parameterTypes = `
   int[] int[] text text
   int[] text[] uuid[] text[] bigint[] int[] int[] int[]
   int[] text text[] uuid[] uuid[] text[] text[] text[]
-  int[] int[] text int[] int[] text[] text[]
+  int[] int[] text text int[] int[] text[] text[]
   int[] uuid[] int[]`
   .trim()
   .split(/\s+/)
@@ -86,6 +87,7 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
     entry: [] as Array<number>,
     nth: [] as Array<number>,
     data: [] as Array<string>,
+    actors: [] as Array<string>,
     epochs: [] as Array<number | "null">,
     attempts: [] as Array<number | "null">,
     bodies: [] as Array<string | null>,
@@ -98,15 +100,30 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
     streams.push(entry.messageId)
     expected.push(entry.expected)
     at.push(DateTime.toEpochMillis(entry.at))
-    actors.push(entry.actor ?? "")
+    const actor = keptActor(entry.actor)
+    actors.push(actor ?? "")
     fences.push(entry.fence ?? "null")
     gates.add(entry.gate)
     entry.facts.forEach((each, n) => {
-      const { name, data } = toRecorded(each)
+      const recorded = toRecorded(each)
+      const opens = n === 0 && entry.expected === 0 && entry.opening !== null
       fact.entry.push(i)
       fact.nth.push(n + 1)
-      fact.names.push(name)
-      fact.data.push(data)
+      fact.names.push(recorded.name)
+      fact.data.push(recorded.data)
+      if (opens) open.data.push(wholeOfQueued(recorded))
+      const forgettable = opens ? null : (recorded.forgettable ?? null)
+      const response = n === 0 ? entry.response : null
+      if (forgettable === null && response === null && actor === entry.actor) return
+      detail.entry.push(i)
+      detail.nth.push(n + 1)
+      detail.data.push(forgettable ?? "")
+      detail.actors.push(actor === entry.actor ? "" : entry.actor!)
+      detail.epochs.push(response?.epoch ?? "null")
+      detail.attempts.push(response?.attempt ?? "null")
+      const answer = response === null ? null : storedAnswer(texts, entry.messageId, response)
+      detail.bodies.push(answer?.body ?? null)
+      detail.headers.push(answer?.headers == null ? null : JSON.stringify(answer.headers))
     })
     if (entry.queue !== null) {
       const { queue } = entry
@@ -121,7 +138,7 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
     }
     if (entry.opening !== null) {
       open.entry.push(i)
-      open.data.push(entry.expected === 0 ? fact.data.at(-entry.facts.length)! : "")
+      if (entry.expected > 0) open.data.push("")
       const { body, idempotency } = entry.opening
       open.bodies.push(typeof body === "string" ? texts.seal("body", entry.messageId, body) : null)
       open.events.push(typeof body === "string" ? "null" : body.ofEvent)
@@ -129,16 +146,6 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
       open.orgs.push(idempotency?.orgId ?? null)
       open.keys.push(idempotency?.key ?? null)
       open.hashes.push(idempotency === null ? null : storedHash(texts, idempotency))
-    }
-    if (entry.response !== null) {
-      detail.entry.push(i)
-      detail.nth.push(1)
-      detail.data.push("")
-      detail.epochs.push(entry.response.epoch)
-      detail.attempts.push(entry.response.attempt)
-      const { body, headers } = storedAnswer(texts, entry.messageId, entry.response)
-      detail.bodies.push(body)
-      detail.headers.push(headers === null ? null : JSON.stringify(headers))
     }
   })
 
@@ -170,6 +177,7 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
     literal(detail.entry),
     literal(detail.nth),
     detail.data.join(SEPARATOR),
+    detail.actors.join(SEPARATOR),
     literal(detail.epochs),
     literal(detail.attempts),
     detail.bodies,

@@ -3,7 +3,6 @@ import { it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted } from "effect"
 import type pg from "pg"
 import { describe, expect } from "vitest"
-import * as NodeFingerprint from "../../../../src/adapters/node/NodeFingerprint.ts"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import { Replays } from "../../../../src/application/ports/Replays.ts"
 import { replayOnce } from "../../../../src/application/replays/replayDeadLetters.ts"
@@ -14,6 +13,7 @@ import { ended, projected } from "../../../contracts/replays/deadLetterSamples.t
 import { listed } from "../../../contracts/replays/openings.ts"
 import { newOrg, now } from "../../../contracts/sample.ts"
 import { refused } from "../../../contracts/written.ts"
+import * as Fingerprints from "../../../model/Fingerprints.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 import { session } from "../../../servers/session.ts"
 
@@ -32,7 +32,7 @@ const withHolder = <A, E, R>(test: (holder: pg.Client) => Effect.Effect<A, E, R>
     const ports = PostgresPorts.layer({ url, encryptionKey }).pipe(Layer.merge(Channels.unused))
     return yield* Effect.flatMap(session(url), test).pipe(
       Effect.scoped,
-      Effect.provide(Layer.merge(ports, NodeFingerprint.layer))
+      Effect.provide(Layer.merge(ports, Fingerprints.layer))
     )
   })
 

@@ -346,7 +346,7 @@ const derivedRows = async (sql: Sql) => ({
   replays: await sql(
     "select id, org_id, selection::text, reason, matched, requested_at from posthaste.replay order by 1"
   ),
-  bodies: await sql("select *, data::text from posthaste.message order by 1"),
+  bodies: await sql("select *, data::text, null as accepted_at from posthaste.message order by 1"),
   responses: await sql(
     "select *, data::text, headers::text from posthaste.detail where data is not null or body is not null order by 1, 2"
   ),
