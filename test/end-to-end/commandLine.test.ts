@@ -110,8 +110,7 @@ describe("the command line", () => {
       "event-types",
       "streams",
       "export",
-      "import",
-      "store"
+      "import"
     ]) {
       expect(help.out).toMatch(new RegExp(`^  ${name} `, "m"))
       expect(completions.out).toContain(name)

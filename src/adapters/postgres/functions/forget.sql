@@ -10,7 +10,7 @@ begin
   -- An append that goes on with one of these streams waits for its next version, and finds nothing to go on with afterwards.
   with taken as (
     insert into event (stream_id, tx, at, version, name, data)
-      select u.id, log_tx(), 'epoch', u.version + 1, 'Forgotten@1', '{}' from unnest(p_ids, p_versions) u(id, version) order by u.id
+      select u.id, log_tx(), 'epoch', u.version + 1, 'forgotten', 'null' from unnest(p_ids, p_versions) u(id, version) order by u.id
     on conflict do nothing returning stream_id
   )
   select coalesce(array_agg(t.stream_id), '{}') into v_ids from taken t;
