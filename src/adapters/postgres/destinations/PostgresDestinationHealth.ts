@@ -4,8 +4,7 @@ import { DestinationHealth, type HealthState } from "../../../application/ports/
 import { type HealthBucket, KEPT_MS } from "../../../domain/delivery/health.ts"
 import type { DestinationId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
-import { clearing, liveGeneration } from "../log/generations.ts"
-import { stepping } from "../log/projectionRows.ts"
+import { clearing, liveGeneration, stepping } from "../log/generations.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
 const CALL = "project_health($1, $2, $3, $4, $5, $6, $7)"

@@ -1,5 +1,6 @@
-/** Whose rows a query means: SQL for the generation of a projection that people see, and what becomes of older ones. */
+/** Rows of a projection: SQL for the generation that people see, how a step is written, and how rows of older generations go. */
 import { Effect } from "effect"
+import type { Step } from "../../../application/ports/Projections.ts"
 import { type Connections, prepared, reading } from "../Postgres.ts"
 
 export const liveGeneration = (name: string): string =>
@@ -17,4 +18,14 @@ export const clearing = (derived: Connections, name: string, tables: ReadonlyArr
       Effect.forEach(statements, (statement) => derived.rows(statement, [limit])),
       (removed) => removed.flat().length
     )
+}
+
+/**
+ * Writes steps of a projection. `call` is the SQL function that does, whose first parameters are generation, from, to and facts; the
+ * rows follow them.
+ */
+export const stepping = (derived: Connections, call: string) => {
+  const statement = prepared`select ${call} as done`
+  return ({ generation, from, to, facts }: Step, rows: ReadonlyArray<unknown>) =>
+    reading(derived.query<{ done: boolean }>(statement, [generation, from, to, facts, ...rows]), ([row]) => row!.done)
 }

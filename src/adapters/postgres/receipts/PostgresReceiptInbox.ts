@@ -14,7 +14,7 @@ import {
   type ReceiptResult
 } from "../../../application/ports/ReceiptInbox.ts"
 import type { DestinationId, OrgId } from "../../../domain/ids.ts"
-import { joined } from "../log/projectionRows.ts"
+import { joined } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { isSealed, SealedTexts, type Texts } from "../SealedTexts.ts"
 
