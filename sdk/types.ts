@@ -14,6 +14,7 @@ import * as AllChannels from "../src/setup/channels.ts"
 export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string
+  readonly format?: string
   readonly description?: string
   readonly enum?: ReadonlyArray<unknown>
   readonly anyOf?: ReadonlyArray<JsonSchema>
@@ -30,6 +31,7 @@ type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>
 
 interface Operation {
   readonly operationId: string
+  readonly tags: ReadonlyArray<string>
   readonly summary?: string
   readonly description?: string
   readonly parameters?: ReadonlyArray<{
@@ -37,6 +39,7 @@ interface Operation {
     readonly name: string
     readonly in: string
     readonly required?: boolean
+    readonly description?: string
     readonly schema: JsonSchema
   }>
   readonly requestBody?: { readonly content: Content }
@@ -211,7 +214,100 @@ const objectType = ({ properties, required = [], additionalProperties }: JsonSch
 const commentOf = (text: string | undefined, indent: string): string =>
   text === undefined ? "" : `${indent}/** ${text.replaceAll("*/", "*\\/").replaceAll(/\s+/g, " ")} */\n`
 
-/** Whether what is there is what the document says. */
-export const isCurrent = (): boolean => readFileSync(file, "utf8") === apiSource(servedDocument())
+/** Where the command line has the plain verbs of each resource (src/cli/resources.ts). */
+export const resourcesFile = join(import.meta.dirname, "../src/cli/resources.json")
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) writeFileSync(file, apiSource(servedDocument()))
+const shortNames: Readonly<Record<string, string>> = { "webhook-endpoints": "endpoints", "api-keys": "keys" }
+const verbNames: Readonly<Record<string, string>> = { patch: "update", put: "update", delete: "delete" }
+
+/** The resources of the API as the command line needs them: what each verb calls, its fields, and the columns of its list. */
+export const resourcesSource = (document: OpenApiDocument): string => {
+  const tags = (document as unknown as { readonly tags: ReadonlyArray<{ name: string; description: string }> }).tags
+  const operators = new Set(
+    tags.filter(({ description }) => /^For the operator's/.test(description)).map(({ name }) => name)
+  )
+  const resources: Record<string, Record<string, object>> = {}
+  for (const [path, methods] of Object.entries(document.paths)) {
+    const [, segment, one] = /^\/api\/v1\/(?:outbound\/)?([\w-]+)(\/\{\w+\})?$/.exec(path) ?? []
+    if (segment === undefined || ["stats", "feed", "channels", "streams"].includes(segment)) continue
+    for (const [method, operation] of Object.entries(methods)) {
+      const verb = verbNames[method] ?? (method === "post" ? "create" : one ? "get" : "list")
+      const item = itemIn(document, operation)
+      const body = operation.requestBody?.content["application/json"]?.schema
+      const fields = body
+        ? Object.entries(fieldsOf(document, body))
+        : (operation.parameters ?? [])
+            .filter((each) => each.in === "query" && !/^(limit|cursor)$/.test(each.name))
+            .map(
+              ({ name, schema, description }) =>
+                [name, { ...schema, ...(description !== undefined && { description }) }] as const
+            )
+      const name = shortNames[segment] ?? segment
+      resources[name] ??= {}
+      resources[name][verb] = {
+        method: method.toUpperCase(),
+        path: path.slice("/api/v1".length),
+        says: operation.description,
+        ...(operation.tags.some((tag) => operators.has(tag)) && { operator: true }),
+        ...(name === "erasures" && method === "post" && { final: true }),
+        fields: fields
+          .filter(([field]) => !isSecret(field, name))
+          .map(([field, schema]) => [field, schema.description ?? "", kindOf(document, schema)]),
+        ...(verb === "list" && { columns: columnsOf(document, item) })
+      }
+    }
+  }
+  return `${JSON.stringify(resources, null, 2)}\n`
+}
+
+/** A flag would show it in lists of processes: it comes by --file. */
+const isSecret = (field: string, resource: string): boolean =>
+  /^(secrets?|accessToken|appSecret|verifyToken|clientCertificate)$/.test(field) ||
+  (resource === "alert-targets" && field === "routingKey")
+
+const fieldsOf = (document: OpenApiDocument, given: JsonSchema): Readonly<Record<string, JsonSchema>> => {
+  const { properties, anyOf = [] } = resolve(document, given)
+  return properties ?? Object.assign({}, ...anyOf.map((each) => fieldsOf(document, each)))
+}
+
+const itemIn = (document: OpenApiDocument, { responses }: Operation): JsonSchema => {
+  const page = resolve(document, responses["200"]?.content?.["application/json"]?.schema ?? {})
+  return resolve(document, page.properties?.["items"]?.items || {})
+}
+
+const kindOf = (document: OpenApiDocument, { type, format, anyOf = [], ...schema }: JsonSchema): string => {
+  const [inner] = anyOf
+  if (inner && anyOf.length === 2) return kindOf(document, resolve(document, inner))
+  return type === "string" ? (format === "date-time" ? "time" : "text") : schema.enum ? "text" : "json"
+}
+
+const COLUMNS_MAX = 7
+
+/** The fields that people look for, in the order of columns. */
+const columns =
+  "id name status state does at type operation subject actor alive host pid channel to url eventType archived enforce attempts phoneNumberId exchange method by events matched replayed skipped messages suspended destinations waiting deadLetters failures openUntil prefix expiresAt description createdAt requestedAt endedAt lastSeen reason".split(
+    " "
+  )
+
+/** The fields that fit into a cell. */
+const columnsOf = (document: OpenApiDocument, { properties = {} }: JsonSchema): ReadonlyArray<string> =>
+  Object.entries(properties)
+    .filter(([, schema]) => isPlain(document, schema))
+    .map(([name]) => name)
+    .filter((name) => columns.includes(name))
+    .toSorted((a, b) => columns.indexOf(a) - columns.indexOf(b))
+    .slice(0, COLUMNS_MAX)
+
+const isPlain = (document: OpenApiDocument, { $ref, type, anyOf = [] }: JsonSchema): boolean =>
+  $ref === undefined &&
+  (type === undefined ? anyOf.length === 2 && isPlain(document, anyOf[0]!) : !/array|object/.test(type))
+
+/** Whether what is there is what the document says. */
+export const isCurrent = (): boolean =>
+  readFileSync(file, "utf8") === apiSource(servedDocument()) &&
+  readFileSync(resourcesFile, "utf8") === resourcesSource(servedDocument())
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  writeFileSync(file, apiSource(servedDocument()))
+  writeFileSync(resourcesFile, resourcesSource(servedDocument()))
+}

@@ -17,13 +17,12 @@ import { deadLetters } from "./cli/deadLetters.ts"
 import { destinations } from "./cli/destinations.ts"
 import { endpoints } from "./cli/endpoints.ts"
 import { events } from "./cli/events.ts"
-import { eventTypes } from "./cli/eventTypes.ts"
 import { find } from "./cli/find.ts"
-import { orgs } from "./cli/orgs.ts"
 import { parked, repair } from "./cli/parked.ts"
 import { projections } from "./cli/projections.ts"
 import { rekey } from "./cli/rekey.ts"
 import { replays } from "./cli/replays.ts"
+import { plainResources } from "./cli/resources.ts"
 import { resend, retryNow, send } from "./cli/send.ts"
 import { migrate, serve } from "./cli/serve.ts"
 import { show } from "./cli/show.ts"
@@ -57,11 +56,25 @@ const posthaste = Command.make("posthaste").pipe(
         replays,
         parked,
         repair,
-        orgs,
         projections
       ]
     },
-    { group: "Webhooks and events, over the API of a service", commands: [endpoints, events, eventTypes] },
+    { group: "Webhooks and events, over the API of a service", commands: [endpoints, events] },
+    {
+      group: "The other resources of the API",
+      commands: [
+        ...plainResources([
+          "destinations",
+          "dead-letters",
+          "replays",
+          "endpoints",
+          "events",
+          "projections",
+
+          "parked"
+        ])
+      ]
+    },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }
   ])
 )

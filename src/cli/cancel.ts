@@ -2,6 +2,7 @@
 import { Effect, Record } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Replay } from "../../sdk/src/api.ts"
+import { confirmed, confirmFlags, countOf } from "./confirm.ts"
 import { detach, finish } from "./replays.ts"
 import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import { failed, print } from "./terminal.ts"
@@ -17,9 +18,10 @@ export const cancel = Command.make(
     all: switchFlag("all", "Every message of the org that waits"),
     reason: optionalText("reason", "The reason to store"),
     detach,
+    ...confirmFlags,
     ...serviceFlags
   },
-  Effect.fnUntraced(function* ({ id, all, reason, detach, json, url, org, ...given }) {
+  Effect.fnUntraced(function* ({ id, all, reason, detach, yes, preview, json, url, org, ...given }) {
     const filter = Record.getSomes(given)
     const isFiltered = Object.keys(filter).length > 0
     if ([all, isFiltered, id.length > 0].filter(Boolean).length !== 1) {
@@ -27,6 +29,8 @@ export const cancel = Command.make(
     }
     const service = yield* orgService({ url, org })
     const why = Record.getSomes({ reason })
+    const waiting = id.length > 0 ? String(id.length) : yield* countOf(service, { ...filter, status: "QUEUED" })
+    if (!(yield* confirmed(`${waiting} waiting, to be cancelled for good`, { yes, preview }))) return
     if (id.length > 0) {
       for (const each of id) {
         const path = `/outbound/messages/${encodeURIComponent(each)}/cancel`
@@ -44,6 +48,9 @@ export const cancel = Command.make(
   ),
   Command.withShortDescription("Cancel messages that wait"),
   Command.withExamples([
-    { command: 'posthaste cancel --to 66f69029-… --reason "the customer is gone"', description: "A whole backlog" }
+    {
+      command: 'posthaste cancel --to 66f69029-… --reason "the customer is gone" --yes',
+      description: "A whole backlog"
+    }
   ])
 )

@@ -1,17 +1,18 @@
 /** `posthaste dead-letters`: list messages that ended badly, and send them again. */
 import { Effect, Record, Stream } from "effect"
-import { Command, Flag, Prompt, TerminalCapabilities } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import type { DeadLetter, Replay, ReplayPreview } from "../../sdk/src/api.ts"
+import { confirmed, confirmFlags } from "./confirm.ts"
 import { detach as detachFlag, finish } from "./replays.ts"
-import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { optionalText, orgService, serviceFlags, switchFlag, timeFlag } from "./service.ts"
 import { failed, grouped, note, paints, print, printJson, printJsonLine, table } from "./terminal.ts"
 
 const filterFlags = {
   to: optionalText("to", "Only those to this destination"),
   channel: optionalText("channel", "Only those of this channel"),
   errorCode: optionalText("error-code", "Only those whose last error had this code, such as http_410"),
-  after: optionalText("after", "Only those that became dead letters after this time"),
-  before: optionalText("before", "Only those that became dead letters before this time")
+  after: timeFlag("after", "Only those that became dead letters after this time"),
+  before: timeFlag("before", "Only those that became dead letters before this time")
 }
 
 const rowOf = (each: DeadLetter): ReadonlyArray<string> => [
@@ -83,13 +84,7 @@ const replay = Command.make(
       if (json) return yield* printJson({ ...count, replayed: 0 })
       return yield* note("no dead letter matches: nothing to replay")
     }
-    if (!yes) {
-      yield* note(say)
-      const { canPrompt } = yield* TerminalCapabilities.TerminalCapabilities
-      if (!canPrompt) return yield* failed("nothing was replayed: confirm with --yes")
-      if (!(yield* Prompt.run(Prompt.Confirm({ message: "Send them again?" }))))
-        return yield* note("nothing was replayed")
-    }
+    if (!(yield* confirmed(say, { yes, preview: false }))) return
     const begun = yield* service.post<Replay>("/dead-letters/replay", {
       ...wanted,
       ...Record.getSomes({ reason, to: sendTo, idempotencyKey: key })
@@ -122,9 +117,10 @@ const dismiss = Command.make(
     all: switchFlag("all", "Every dead letter of the org"),
     reason: optionalText("reason", "The reason to store"),
     detach: detachFlag,
+    ...confirmFlags,
     ...serviceFlags
   },
-  Effect.fnUntraced(function* ({ id, all, reason, detach, json, url, org, ...given }) {
+  Effect.fnUntraced(function* ({ id, all, reason, detach, yes, preview, json, url, org, ...given }) {
     const filter = Record.getSomes(given)
     const isFiltered = Object.keys(filter).length > 0
     if ([all, isFiltered, id.length > 0].filter(Boolean).length !== 1) {
@@ -132,6 +128,8 @@ const dismiss = Command.make(
     }
     const service = yield* orgService({ url, org })
     const wanted = id.length > 0 ? { ids: id } : { filter }
+    const { matched } = yield* service.post<ReplayPreview>("/dead-letters/dismiss", { ...wanted, preview: true })
+    if (!(yield* confirmed(`${grouped(matched)} dead letters, to be dismissed`, { yes, preview }))) return
     const begun = yield* service.post<Replay>("/dead-letters/dismiss", { ...wanted, ...Record.getSomes({ reason }) })
     return yield* finish(service, begun, { detach, json, left: "were no dead letters any more", done: "dismissed" })
   })

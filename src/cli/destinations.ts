@@ -3,6 +3,7 @@ import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Destination, DestinationWithHistory } from "../../sdk/src/api.ts"
 import { WAITING_MAX } from "../application/ports/Backlogs.ts"
+import { plainVerbs } from "./resources.ts"
 import { noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
 import {
   colourOf,
@@ -162,6 +163,7 @@ export const destinations = Command.make("destinations").pipe(
   Command.withSubcommands([
     list,
     show,
+    ...plainVerbs("destinations", ["list"]),
     command("pause", "Send nothing to a destination until it is resumed. Its messages wait."),
     command("resume", "Send to a destination again, beginning with what has waited."),
     command("enable", "Send to a destination again that was disabled, beginning with what has waited."),

@@ -4,8 +4,10 @@ import { Argument, Command, Flag } from "effect/cli"
 import type { DestinationHealth, HealthSummary, Replay } from "../../sdk/src/api.ts"
 import { detach, finish } from "./replays.ts"
 import { readText } from "./requestText.ts"
-import { noteLateness, optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { plainVerbs } from "./resources.ts"
+import { noteLateness, optionalText, orgService, serviceFlags, switchFlag, timeFlag } from "./service.ts"
 import { colourOf, fromNow, grouped, note, paints, print, printJson } from "./terminal.ts"
+import { timeOf } from "./times.ts"
 import { waitFor } from "./wait.ts"
 
 const id = Argument.String("id").pipe(Argument.withDescription("The endpoint's id"))
@@ -64,7 +66,10 @@ const test = Command.make(
 
 const again = {
   id,
-  since: Flag.String("since").pipe(Flag.withDescription("From this time on, such as 2026-11-18T12:00:00Z")),
+  since: Flag.String("since").pipe(
+    Flag.withDescription("From this time on, such as 15:02, yesterday 15:02, 2h or 2026-11-18T12:00:00Z"),
+    Flag.map((text) => timeOf(text, new Date()))
+  ),
   reason: optionalText("reason", "The reason to store with the replay"),
   key: optionalText("key", "Idempotency key: every call with the same key means the same replay"),
   detach,
@@ -75,7 +80,7 @@ const recover = Command.make(
   "recover",
   {
     ...again,
-    until: optionalText("until", "Up to this time; until now when left out"),
+    until: timeFlag("until", "Up to this time; until now when left out"),
     status: Flag.Literals("status", ["FAILED", "DEAD_LETTER"]).pipe(
       Flag.withDescription("Only those that ended so; may be given again"),
       Flag.atLeast(0)
@@ -157,5 +162,5 @@ export const endpoints = Command.make("endpoints").pipe(
     "Look after webhook endpoints. `destinations` stops and starts them, like every destination."
   ),
   Command.withShortDescription("Webhook endpoints: health, test, recover, replay-missing, rotate"),
-  Command.withSubcommands([health, test, recover, replayMissing, rotate])
+  Command.withSubcommands([health, test, recover, replayMissing, rotate, ...plainVerbs("endpoints")])
 )

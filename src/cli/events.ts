@@ -1,39 +1,14 @@
 /** `posthaste events`: publish what happened to every endpoint that wants it, and look at what was published. */
 import { Effect, Record, Stream, Struct } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import type { Message, PublishedEvent } from "../../sdk/src/api.ts"
 import { rawMember } from "../adapters/api/rawJson.ts"
 import { requestText, writtenRequest } from "./requestText.ts"
-import { optionalText, orgService, serviceFlags } from "./service.ts"
-import { colourOf, failed, fromNow, grouped, note, paints, print, printJsonLine, table } from "./terminal.ts"
+import { plainVerbs } from "./resources.ts"
+import { optionalText, orgService, serviceFlags, timeFlag } from "./service.ts"
+import { colourOf, failed, fromNow, grouped, note, paints, print, table } from "./terminal.ts"
 
 const endpoints = (matched: number) => `${grouped(matched)} ${matched === 1 ? "endpoint" : "endpoints"}`
-
-const list = Command.make(
-  "list",
-  {
-    eventType: optionalText("event-type", "Only those of this type"),
-    correlationId: optionalText("correlation-id", "Only those with this correlation id"),
-    dossierId: optionalText("dossier", "Only those of this business case"),
-    createdAfter: optionalText("after", "Only those that were published after this time"),
-    createdBefore: optionalText("before", "Only those that were published before this time"),
-    limit: Flag.Int("limit").pipe(Flag.withDescription("The largest number to list"), Flag.withDefault(50)),
-    ...serviceFlags
-  },
-  Effect.fnUntraced(function* ({ limit, json, url, org, ...filter }) {
-    const service = yield* orgService({ url, org })
-    const query = { ...Record.getSomes(filter), limit: String(Math.min(limit, 200)) }
-    const found = service.items<PublishedEvent>("/events", query).pipe(Stream.take(limit))
-    if (json) return yield* Stream.runForEach(found, printJsonLine)
-    const rows = yield* Stream.runCollect(
-      Stream.map(found, ({ createdAt, id, eventType, matched }) => [createdAt, id, eventType, endpoints(matched)])
-    )
-    yield* rows.length === 0 ? note("there are no events that match") : print(table(rows))
-  })
-).pipe(
-  Command.withDescription("Events, newest first, and how many endpoints wanted each. With --json one a line."),
-  Command.withShortDescription("List events")
-)
 
 const show = Command.make(
   "show",
@@ -71,8 +46,8 @@ const fields = {
   dossierId: optionalText("dossier", "The business case it belongs to"),
   orderingKey: optionalText("ordering-key", "Each endpoint gets events with the same key one after the other"),
   correlationId: optionalText("correlation-id", "Sent along to the receivers"),
-  deliverAt: optionalText("deliver-at", "Not before this time, such as 2026-12-24T18:00:00Z"),
-  expiresAt: optionalText("expires-at", "Not after this time")
+  deliverAt: timeFlag("deliver-at", "Not before this time", "ahead"),
+  expiresAt: timeFlag("expires-at", "Not after this time", "ahead")
 }
 
 const publish = Command.make(
@@ -125,5 +100,5 @@ const publish = Command.make(
 export const events = Command.make("events").pipe(
   Command.withDescription("Publish events to all webhook endpoints that want their type, and look at them."),
   Command.withShortDescription("Publish events, look at them"),
-  Command.withSubcommands([publish, list, show])
+  Command.withSubcommands([publish, show, ...plainVerbs("events", ["create"])])
 )

@@ -1,7 +1,7 @@
 /** `posthaste find`: messages by what their sender knows of them. */
 import { Effect, Record, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { optionalText, orgService, serviceFlags } from "./service.ts"
+import { optionalText, orgService, serviceFlags, timeFlag } from "./service.ts"
 import { colourOf, note, paints, print, printJsonLine, table } from "./terminal.ts"
 
 interface Found {
@@ -23,9 +23,9 @@ const filterFlags = {
   eventType: optionalText("event-type", "Those of this type of event"),
   status: optionalText("status", "Those in this status, such as DEAD_LETTER"),
   errorCode: optionalText("error-code", "Dead letters whose last error had this code, such as http_410"),
-  createdAfter: optionalText("after", "Those that were accepted after this time"),
-  createdBefore: optionalText("before", "Those that were accepted before this time"),
-  updatedAfter: optionalText("updated-after", "Those to which something happened after this time"),
+  createdAfter: timeFlag("after", "Those that were accepted after this time"),
+  createdBefore: timeFlag("before", "Those that were accepted before this time"),
+  updatedAfter: timeFlag("updated-after", "Those to which something happened after this time"),
   attempts: optionalText("attempts", "Those with at least so many attempts")
 }
 

@@ -2,11 +2,12 @@
  * `posthaste replays`, and what the commands that send many messages again have in common: the replay that the service makes
  * of it, followed to its end.
  */
-import { Effect, Stream } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Effect } from "effect"
+import { Argument, Command } from "effect/cli"
 import type { Replay } from "../../sdk/src/api.ts"
+import { plainVerbs } from "./resources.ts"
 import { noteLateness, orgService, type Service, serviceFlags, switchFlag } from "./service.ts"
-import { bar, failed, fromNow, grouped, note, print, printJson, printJsonLine, table } from "./terminal.ts"
+import { bar, failed, fromNow, grouped, print, printJson } from "./terminal.ts"
 
 export const detach = switchFlag("detach", "Do not wait for its end; the replay goes on in the service")
 
@@ -88,26 +89,8 @@ const show = Command.make(
   })
 ).pipe(Command.withDescription("How far a replay is, and what became since of the messages that it sent again."))
 
-const list = Command.make(
-  "list",
-  {
-    limit: Flag.Int("limit").pipe(Flag.withDescription("The largest number to list"), Flag.withDefault(50)),
-    ...serviceFlags
-  },
-  Effect.fnUntraced(function* ({ limit, json, ...flags }) {
-    const service = yield* orgService(flags)
-    const query = { limit: String(Math.min(limit, 200)) }
-    const found = service.items<Replay>("/replays", query).pipe(Stream.take(limit))
-    if (json) return yield* Stream.runForEach(found, printJsonLine)
-    const rows = yield* Stream.runCollect(
-      Stream.map(found, (each) => [each.requestedAt, each.id, each.status, progressOf(each), each.reason ?? ""])
-    )
-    yield* rows.length === 0 ? note("there were no replays") : print(table(rows))
-  })
-).pipe(Command.withDescription("Replays of the org, the newest first. With --json one a line."))
-
 export const replays = Command.make("replays").pipe(
   Command.withDescription("Look at replays: how far each is, and what became of the messages since."),
   Command.withShortDescription("Look at replays and their outcome"),
-  Command.withSubcommands([list, show])
+  Command.withSubcommands([show, ...plainVerbs("replays")])
 )

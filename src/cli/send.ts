@@ -2,7 +2,7 @@
 import { Effect, type Option, Record, Struct } from "effect"
 import { Argument, Command } from "effect/cli"
 import { requestText, writtenRequest } from "./requestText.ts"
-import { optionalText, orgService, serviceFlags, switchFlag } from "./service.ts"
+import { optionalText, orgService, serviceFlags, switchFlag, timeFlag } from "./service.ts"
 import { failed, fromNow, note, paints, print } from "./terminal.ts"
 import { waitFor } from "./wait.ts"
 
@@ -15,8 +15,8 @@ const fields = {
   dossierId: optionalText("dossier", "The business case it belongs to"),
   orderingKey: optionalText("ordering-key", "Messages to one destination with the same key go one after the other"),
   correlationId: optionalText("correlation-id", "Sent along to the receiver"),
-  deliverAt: optionalText("deliver-at", "Not before this time, such as 2026-12-24T18:00:00Z"),
-  expiresAt: optionalText("expires-at", "Not after this time")
+  deliverAt: timeFlag("deliver-at", "Not before this time", "ahead"),
+  expiresAt: timeFlag("expires-at", "Not after this time", "ahead")
 }
 
 const flags = {

@@ -10,6 +10,7 @@ import { type CallSettings, callSettings } from "../setup/config.ts"
 import { apiUrl, dataFile } from "../setup/dataFiles.ts"
 import { firstOrg } from "../setup/sample.ts"
 import { distance, Failed, failed, note } from "./terminal.ts"
+import { timeOf } from "./times.ts"
 
 const url = Flag.String("url").pipe(
   Flag.withDescription(
@@ -24,6 +25,12 @@ const org = Flag.String("org").pipe(
 /** A flag that may be left out. */
 export const optionalText = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
+/** A flag with a time, as people write it. */
+export const timeFlag = (name: string, description: string, direction: "ago" | "ahead" = "ago") =>
+  optionalText(name, `${description}, such as 15:02, yesterday 15:02, 2h or 2026-11-18T12:00:00Z`).pipe(
+    Flag.map(Option.map((text) => timeOf(text, new Date(), direction)))
+  )
 
 /** A flag without a value. */
 export const switchFlag = (name: string, description: string) =>
@@ -98,7 +105,7 @@ export interface Service {
   readonly url: string
   /** Fails with the service's problem in one line. */
   readonly call: (
-    method: "GET" | "POST" | "PUT" | "DELETE",
+    method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
     path: string,
     body?: string,
     headers?: Readonly<Record<string, string>>

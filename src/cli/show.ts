@@ -4,7 +4,7 @@ import { Argument, Command } from "effect/cli"
 import type { Attempt } from "../../sdk/src/api.ts"
 import { detailsOf } from "../domain/message/facts.ts"
 import { attemptLines } from "./attempts.ts"
-import { optionalText, orgService, serviceFlags, switchFlag, troubleLine } from "./service.ts"
+import { orgService, serviceFlags, switchFlag, timeFlag, troubleLine } from "./service.ts"
 import { colourOf, failed, fromNow, inLine, type Paints, paints, print, printExactly, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
 
@@ -76,7 +76,7 @@ export const show = Command.make(
   "show",
   {
     id: Argument.String("id").pipe(Argument.withDescription("The message's id")),
-    at: optionalText("at", "As it was known at this time, such as 2026-11-18T10:03:36Z"),
+    at: timeFlag("at", "As it was known at this time"),
     headers: switchFlag("headers", "The headers of each attempt's request and answer too, secrets left out"),
     body: switchFlag("body", "Only its body, byte for byte as it is delivered"),
     ...serviceFlags

@@ -233,8 +233,8 @@ describe("events, event-types and endpoints", () => {
     expect(told.out).toContain(data)
     expect(told.out).toMatch(new RegExp(`^DELIVERED .*to ${endpoint} {2}1 attempt$`, "m"))
     const listed = await run(["events", "list", "--event-type", "order.paid"])
-    expect(listed.out).toMatch(new RegExp(`${id} {2}order\\.paid {2}1 endpoint$`, "m"))
-    expect((await run(["events", "list", "--event-type", "none"])).err).toContain("no events that match")
+    expect(listed.out).toMatch(new RegExp(`^${id} +order\\.paid +.*1 `, "m"))
+    expect((await run(["events", "list", "--event-type", "none"])).err).toContain("there are none")
     expect(await run(["events", "publish", "--data", "1"])).toMatchObject({
       code: 1,
       err: expect.stringContaining("--event-type")
@@ -244,22 +244,24 @@ describe("events, event-types and endpoints", () => {
 
   it("keep a catalogue of types", async () => {
     writeFileSync(inHome("schema.json"), '{"type":"object","required":["kg"],"properties":{"kg":{"type":"number"}}}')
-    const definition = ["--schema", inHome("schema.json"), "--enforce", "--example", '{"kg":1.5}']
-    expect(
-      await run(["event-types", "add", "order.weighed", "--description", "on the scales", ...definition])
-    ).toMatchObject({ code: 0, out: "order.weighed\n" })
-    expect((await run(["event-types", "list"])).out).toBe("order.weighed  enforced  on the scales\n")
-    expect((await run(["event-types", "show", "order.weighed"])).out).toContain('"example":{"kg":1.5}')
+    const definition = ["--schema", `@${inHome("schema.json")}`, "--enforce", "true", "--example", '{"kg":1.50}']
+    const made = await run(["event-types", "create", "--name", "order.weighed", ...definition])
+    expect(made).toMatchObject({ code: 0, out: expect.stringContaining('"name":"order.weighed"') })
+    expect((await run(["event-types", "list"])).out).toMatch(
+      /^name +archived +enforced? .*\norder\.weighed +false +true /
+    )
+    expect((await run(["event-types", "get", "order.weighed"])).out).toContain('"example":{"kg":1.5}')
     const refused = await run(["events", "publish", "--event-type", "order.weighed", "--data", '{"kg":"x"}'])
     expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("data.kg") })
     const sent = await run(["endpoints", "test", endpoint, "--event-type", "order.weighed", "--wait"])
     expect(sent).toMatchObject({ code: 0, out: expect.stringContaining("DELIVERED") })
-    expect(received.at(-1)).toContain('"test":true,"data":{"kg":1.5}')
-    expect((await run(["event-types", "change", "order.weighed"])).code).toBe(0)
-    expect((await run(["event-types", "list"])).out).toBe("order.weighed  no schema\n")
-    expect((await run(["event-types", "archive", "order.weighed"])).code).toBe(0)
-    expect((await run(["event-types", "list"])).err).toContain("the catalogue is empty")
-    expect((await run(["event-types", "list", "--archived"])).out).toContain("order.weighed")
+    expect(received.at(-1)).toContain('"test":true,"data":{"kg":1.50}')
+    const changed = await run(["event-types", "update", "order.weighed", "--description", "on the scales"])
+    expect(changed.json()).toMatchObject({ description: "on the scales", enforce: true, example: { kg: 1.5 } })
+    expect((await run(["event-types", "delete", "order.weighed"])).err).toContain("confirm with --yes")
+    expect((await run(["event-types", "delete", "order.weighed", "--yes"])).code).toBe(0)
+    expect((await run(["event-types", "list"])).err).toContain("there are none")
+    expect((await run(["event-types", "list", "--archived", "true"])).out).toContain("order.weighed")
   })
 
   it("say how an endpoint does, rotate its secret, and send it what it missed", async () => {
@@ -373,28 +375,48 @@ describe("stats and projections", () => {
   })
 })
 
-describe("orgs", () => {
-  it("are set field by field, and what is not named stays", async () => {
-    const set = (...args: ReadonlyArray<string>) => run(["orgs", "set", "globex", "--json", ...args])
-    await set("--name", "Globex", "--limit", "waiting=5", "--limit", "replays=2")
-    const settings = { name: "Globex", suspended: null, limits: { waiting: 5, replays: 2 }, retry: null }
-    expect((await run(["orgs", "show", "globex"])).json()).toMatchObject(settings)
-    const retried = await set("--retry", '{"strategy": "fixed", "baseMs": 500}', "--limit", "waiting=6")
-    const retry = { strategy: "fixed", baseMs: 500 }
-    expect(retried.json()).toMatchObject({ ...settings, limits: { waiting: 6, replays: 2 }, retry })
-    expect((await set("--suspended", "unpaid", "--unset", "limits")).json()).toMatchObject({
-      ...{ name: "Globex", suspended: "unpaid", limits: {}, retry }
-    })
-    expect((await set("--keep", "endedDays=30", "--keep", "deadLetterDays=90.5")).json()).toMatchObject({
-      ...{ suspended: "unpaid", retry, retention: { endedDays: 30, deadLetterDays: 90.5 } }
-    })
-    expect((await run(["orgs", "list"])).out).toMatch(/^globex +Globex .*suspended: unpaid$/m)
-    expect((await set("--unset", "suspended")).json()).toMatchObject({ suspended: null, retry })
-    expect(await set("--limit", "waiting")).toMatchObject({ code: 1, err: expect.stringContaining("--limit must be") })
-    expect(await set("--limit", "messages=1")).toMatchObject({
+describe("the other resources", () => {
+  it("have plain verbs: an org is updated field by field, and what is not named stays", async () => {
+    const update = (...args: ReadonlyArray<string>) => run(["orgs", "update", "globex", ...args])
+    await update("--name", "Globex", "--limits", '{"waiting":5,"replays":2}')
+    const settings = { name: "Globex", suspended: null, limits: { waiting: 5, replays: 2 } }
+    expect((await run(["orgs", "get", "globex"])).json()).toMatchObject(settings)
+    expect((await update("--suspended", "unpaid")).json()).toMatchObject({ ...settings, suspended: "unpaid" })
+    expect((await run(["orgs", "list"])).out).toMatch(/^globex +Globex +unpaid /m)
+    expect((await update("--limits", '{"messages":1}')).err).toContain("limits.messages")
+    expect((await update("--limits", "{")).err).toContain("is not JSON")
+  })
+
+  it("are made and removed, and what is final asks first", async () => {
+    const made = await run([
+      "http-targets",
+      "create",
+      "--target-url",
+      "https://shop.example/orders",
+      "--max-in-flight",
+      "3"
+    ])
+    expect(made.err).toBe("")
+    const { id } = made.json<{ id: string }>()
+    expect((await run(["http-targets", "list"])).out).toContain(id)
+    expect((await run(["http-targets", "update", id, "--method", "PUT"])).json()).toMatchObject({ method: "PUT" })
+    expect(await run(["http-targets", "delete", id])).toMatchObject({ code: 1, err: expect.stringContaining("--yes") })
+    expect((await run(["http-targets", "delete", id, "--preview"])).out).toContain(id)
+    expect((await run(["http-targets", "get", id])).code).toBe(0)
+    expect((await run(["http-targets", "delete", id, "--yes"])).code).toBe(0)
+    expect((await run(["http-targets", "get", id])).err).toContain("404")
+    const erase = ["erasures", "create", "--dossier-id", "case-1"]
+    expect((await run(erase)).err).toContain("confirm with --yes")
+    expect((await run([...erase, "--yes"])).json()).toMatchObject({ by: "dossierId" })
+    expect((await run(["audit", "list", "--from", "1h"])).out).toMatch(/^id +at +operation +actor\n\S+ /)
+  })
+
+  it("count before all that wait are cancelled, and ask", async () => {
+    expect(await run(["cancel", "--all"])).toMatchObject({
       code: 1,
-      err: expect.stringContaining("limits.messages")
+      err: expect.stringMatching(/^\d+ waiting.*\n.*--yes/)
     })
+    expect((await run(["cancel", "--all", "--preview"])).out).toMatch(/^\d+ waiting/)
   })
 })
 

@@ -227,7 +227,7 @@ describe("at night", () => {
       () => call<{ items: ReadonlyArray<unknown> }>("GET", `/outbound/messages?to=${id}&status=QUEUED`),
       ({ body }) => body.items.length === 1
     )
-    expect((await or("cancel", "--to", id, "--reason", "the customer is gone")).out).toContain("1 cancelled")
+    expect((await or("cancel", "--to", id, "--reason", "the customer is gone", "--yes")).out).toContain("1 cancelled")
     expect(await statusOf(unwanted)).toBe("CANCELLED")
     await call("POST", `/destinations/${id}/resume`)
   })
@@ -266,7 +266,7 @@ describe("at night", () => {
     expect(replayed.out).toContain("1 replayed")
     const sent = () => call<{ items: ReadonlyArray<{ resendOf: string }> }>("GET", `/outbound/messages?to=${other}`)
     await until(sent, ({ body }) => body.items[0]?.resendOf === first)
-    const dismissed = await or("dead-letters", "dismiss", "--to", worse, "--reason", "the shop closed")
+    const dismissed = await or("dead-letters", "dismiss", "--to", worse, "--reason", "the shop closed", "--yes")
     expect(dismissed.out).toContain("1 dismissed")
     await until(listed, (found) => !has(first)(found) && !has(second)(found))
   })

@@ -430,6 +430,12 @@ const acceptedAs = (acceptance: Acceptance) => {
   return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, status)
 }
 
+/** A key that may only send again what was sent may send no new text and to no other destination. */
+export const maySend = Effect.gen(function* () {
+  const { may } = yield* Caller
+  if (!may("messages:send")) yield* lacking("messages:send")
+})
+
 const resend = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest,
   id: string,
@@ -440,6 +446,7 @@ const resend = Effect.fnUntraced(function* (
   yield* admitMessages(orgId, json.text.length, [idempotencyKey])
   const { to = null } = yield* decoded(decodeResend, json)
   const body = rawMember(json.text, "payloadJson")
+  if (to !== null || body !== null) yield* maySend
   return acceptedAs(yield* resendMessage(orgId, yield* messageIdOf(id), { to, body, idempotencyKey }))
 })
 
@@ -521,6 +528,7 @@ const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServe
   const json = yield* readOptionalJson(request, limits.single)
   const { reason = null } = yield* decoded(decodeReplay, json)
   const body = rawMember(json.text, "payloadJson")
+  if (body !== null) yield* maySend
   const messageId = yield* messageIdOf(id)
   return messageJson(
     body === null

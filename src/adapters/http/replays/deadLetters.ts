@@ -25,7 +25,7 @@ import {
 import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { CommandRequest, messageJson, ofKey } from "../../api/messageRequests.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { Message } from "../messages/messages.ts"
+import { Message, maySend } from "../messages/messages.ts"
 import { admitReplay } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
@@ -316,6 +316,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: DeadLett
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const given = yield* bodyOf(request, decodeRequest)
   const { to } = given
+  if (to != null) yield* maySend
   if (to != null && !isUuid(to)) yield* invalidFields([{ field: "to", reason: "must be the id of a destination" }])
   return yield* requested(given, to == null ? {} : { sendTo: DestinationId.make(to) })
 })

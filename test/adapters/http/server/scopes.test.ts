@@ -104,6 +104,25 @@ describe("a key", () => {
     }
   )
 
+  it("with replays:write alone sends again what was sent, and no new text and nowhere else", async () => {
+    const sent = await send({ channel: "webhook", to: await endpoint(), payloadJson: 1 })
+    const message = `/api/v1/outbound/messages/${sent.json["id"]}`
+    const asks = [
+      [`${message}/resend`, { payloadJson: 2 }],
+      [`${message}/resend`, { to: nobody }],
+      [`${message}/replay`, { payloadJson: 2 }],
+      ["/api/v1/dead-letters/replay", { ids: [nobody], to: nobody }]
+    ] as const
+    const { key } = await makeKey({ scopes: ["replays:write"] })
+    const { key: both } = await makeKey({ scopes: ["replays:write", "messages:send"] })
+    for (const [path, body] of asks) {
+      const answer = await call("POST", path, { key, org: null, body })
+      expect([answer.status, answer.json["detail"]], path).toEqual([403, expect.stringContaining("messages:send")])
+      expect((await call("POST", path, { key: both, org: null, body })).status, path).not.toBe(403)
+    }
+    expect((await call("POST", `${message}/resend`, { key, org: null, body: {} })).status).toBe(201)
+  })
+
   it("may ask for nothing that is the operator's", async () => {
     expect(ofOperators.length).toBeGreaterThan(2)
     for (const endpoint of ofOperators) {
