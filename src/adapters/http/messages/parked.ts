@@ -5,7 +5,7 @@ import { Parked, parkedReasons } from "../../../application/ports/Parked.ts"
 import { retryParked } from "../../../application/truth/repair.ts"
 import { OperatorAccess } from "../server/auth.ts"
 import { base, words } from "../server/endpoints.ts"
-import { listOf, Moment, paging } from "../server/fields.ts"
+import { listOf, Moment, maybe, paging } from "../server/fields.ts"
 import { type PageQuery, pageOfAll } from "../server/listPages.ts"
 import { answer } from "../server/problem.ts"
 
@@ -28,7 +28,7 @@ export const parkedApi = HttpApiGroup.make("parked")
       words("The streams of all orgs that can't be processed: messages, and what else has facts.")
     ),
     HttpApiEndpoint.post("retry", "/parked/retry", {
-      query: { stream: Schema.optionalKey(Schema.String) },
+      query: { stream: maybe(Schema.String, "Only this stream, such as message-<id>.") },
       success: Retried
     }).annotateMerge(words("Try all of them again now, or one. What can't be read stays parked."))
   )
