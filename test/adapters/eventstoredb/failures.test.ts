@@ -15,6 +15,7 @@ import { Parked } from "../../../src/application/ports/Parked.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { Streams } from "../../../src/application/ports/Streams.ts"
 import { EventId } from "../../../src/domain/ids.ts"
+import { toRecorded } from "../../../src/domain/message/recorded.ts"
 import * as Channels from "../../../src/setup/channels.ts"
 import { asWorker } from "../../contracts/deliver/claims.ts"
 import {
@@ -73,6 +74,7 @@ const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boole
   look.pipe(Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis") }), Effect.timeout("1 minute"))
 
 const streamOf = ({ after }: { after: { id: string } }) => `message-${after.id}`
+const startedData = ({ after }: Step) => toRecorded(started(after).entry.facts[0]!).data
 const storeOf = (context: Context.Context<EventStore>) => Context.get(context, EventStore)
 const append = (context: Context.Context<EventStore>, ...steps: ReadonlyArray<Step>) =>
   Effect.forEach(steps, ({ entry }) => storeOf(context).append([entry]))
@@ -536,7 +538,7 @@ describe("the follower", () => {
     })
   )
 
-  for (const kind of ["impossible", "unreadable"]) {
+  for (const kind of ["impossible", "unreadable", "unstorable"] as const) {
     test(
       `parks a message with an ${kind} history and goes on`,
       Effect.gen(function* () {
@@ -545,10 +547,13 @@ describe("the follower", () => {
         const [broken, sound] = [opened(), opened()]
         yield* dying(place, "after", (context) => append(context, broken))
         const [first] = eventsOf(server, streamOf(broken))
-        const wrong = kind === "impossible" ? first! : { ...first!, type: "MessageWeighed@1" }
-        server.log.append(streamOf(broken), 0, [
-          { ...wrong, id: randomUUID(), metadata: Buffer.from(JSON.stringify({ writing: randomUUID() })) }
-        ])
+        const start = { ...first!, type: "AttemptStarted@1", data: Buffer.from(startedData(broken)) }
+        const wrong = { impossible: first!, unreadable: { ...first!, type: "MessageWeighed@1" }, unstorable: start }[
+          kind
+        ]
+        const actor = kind === "unstorable" ? "key\u0000" : null
+        const metadata = Buffer.from(JSON.stringify({ writing: randomUUID(), actor }))
+        server.log.append(streamOf(broken), 0, [{ ...wrong, id: randomUUID(), metadata }])
         yield* dying(place, "after", (context) => append(context, sound))
         const context = yield* process()
         // What was readable of it may be handed out before the rest is met.
@@ -556,7 +561,7 @@ describe("the follower", () => {
         const listed = Context.get(context, Parked).list({ cursor: null, limit: 9 })
         const parked = yield* until(listed, ({ items }) => items.length > 0)
         expect(parked.items).toMatchObject([
-          { stream: streamOf(broken), reason: kind === "impossible" ? "failed" : "unreadable" }
+          { stream: streamOf(broken), reason: kind === "unreadable" ? "unreadable" : "failed" }
         ])
       })
     )

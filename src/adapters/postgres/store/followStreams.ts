@@ -13,7 +13,7 @@ import { Parked } from "../../../application/ports/Parked.ts"
 import { type Heard, Streams } from "../../../application/ports/Streams.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { streamOf } from "../../../domain/streams.ts"
-import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
+import { Postgres, prepared, QueryFailed, reading, unavailable } from "../Postgres.ts"
 import type { overStreams } from "./EventStoreOverStreams.ts"
 
 const LEASE_MS = 5_000
@@ -49,6 +49,9 @@ const finishedStatement = prepared`with gone as (delete from append_intent where
 const forgottenStatement = prepared`select message_id from forgotten_stream limit ${AT_ONCE}`
 const forgotStatement = prepared`delete from forgotten_stream where message_id = any ($1::uuid[])`
 
+/** PostgreSQL can't store the value, however often it is asked. */
+const isRefused = (cause: unknown) => cause instanceof QueryFailed && cause.code?.startsWith("22") === true
+
 type Over = Effect.Success<ReturnType<typeof overStreams>>
 
 /** Runs until interrupted. */
@@ -61,16 +64,17 @@ export const followStreams = Effect.fnUntraced(function* ({ catchUp, complete }:
   const stay = reading(queue.rows(stayStatement, [holder]), ([row]) => row?.[0])
   const idsOf = (rows: ReadonlyArray<ReadonlyArray<string | null>>) => rows.map(([id]) => id as MessageId)
 
-  const copyAll = (ids: ReadonlyArray<MessageId>) =>
-    catchUp(ids, (messageId, _, defect) =>
-      Effect.provideService(park(new Map([[streamOf(messageId), defect]])), Parked, parked)
-    )
+  const parkOne = (id: MessageId, defect: unknown) =>
+    Effect.provideService(park(new Map([[streamOf(id), defect]])), Parked, parked)
+  const copyAll = (ids: ReadonlyArray<MessageId>) => catchUp(ids, (id, _, defect) => parkOne(id, defect))
+  const copyOne = (id: MessageId) =>
+    Effect.catch(copyAll([id]), (error) => (isRefused(error.cause) ? parkOne(id, error) : Effect.fail(error)))
 
   const step = Effect.fnUntraced(function* ({ versions, writings, position }: Heard) {
     const seen = [[...versions.keys()], [...versions.values()]]
     const behind = yield* reading(reads.rows(behindStatement, seen), idsOf)
     // One that PostgreSQL refuses must not keep the others.
-    yield* Effect.catch(copyAll(behind), () => Effect.forEach(behind, (id) => copyAll([id]), { discard: true }))
+    yield* Effect.catch(copyAll(behind), () => Effect.forEach(behind, copyOne, { discard: true }))
     yield* unavailable(durable.rows(passStatement, [holder, position, writings]))
   })
 
