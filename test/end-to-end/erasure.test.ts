@@ -23,6 +23,12 @@ const marks = [PHONE, "Erikalotte", "mustermann", REFUSED]
 const spellings = marks.flatMap(spellingsOf)
 const tracesIn = (text: string) => text.split("\n").filter((row) => isIn(row, spellings))
 
+/** Everything that was ever written there, an event a line: it may be read for as long as nobody scavenges. */
+const writtenIn = (streams: StandIn): string =>
+  streams.log.all
+    .map(({ stream, data, metadata }) => [stream, ...[data, metadata].map((bytes) => Buffer.from(bytes))].join(" "))
+    .join("\n")
+
 const sql = async (database: string, text: string, values: ReadonlyArray<unknown> = []) => {
   const client = new pg.Client({ connectionString: database })
   await client.connect()
@@ -170,6 +176,10 @@ const erased = (streams: Effect.Effect<StandIn, never, Scope.Scope> | null) =>
       })
       expect(await erase({ recipient: "+49 151 77700017" })).toMatchObject({ by: "recipient", messages: 0 })
       expect(tracesIn(await dumpOf(database))).toEqual([])
+      if (elsewhere !== null) {
+        expect(elsewhere.log.all.length).toBeGreaterThan(20)
+        expect(tracesIn(writtenIn(elsewhere))).toEqual([])
+      }
       // The jobs are over as they were, whomever they were for.
       for (const id of jobs) expect((await call("GET", `/replays/${id}`)).body).toMatchObject({ status: "COMPLETED" })
 
