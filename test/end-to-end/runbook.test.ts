@@ -56,7 +56,7 @@ const until = async <A>(look: () => Promise<A>, isIt: (found: A) => boolean): Pr
 }
 
 /** Commands with commands of their own. */
-const groups = new Set(["destinations", "dead-letters", "streams", "endpoints", "set-aside", "projections"])
+const groups = new Set(["destinations", "dead-letters", "streams", "endpoints", "parked", "projections"])
 
 /** The words of a command and the names of its flags, whatever their values. */
 const formOf = (args: ReadonlyArray<string>): string =>
@@ -341,7 +341,7 @@ describe("at night", () => {
     await drained(id)
   })
 
-  it("messages are set aside", async () => {
+  it("messages are parked", async () => {
     const to = await endpoint()
     await call("POST", `/destinations/${to}/pause`)
     const id = await sendOne(to)
@@ -355,15 +355,15 @@ describe("at night", () => {
       client.query(`update posthaste.event set name = ${to} where stream_id = $1 and version = 1`, [id])
     await rename("name || '0'")
     await call("POST", `/destinations/${to}/resume`)
-    const { run } = night("Messages are set aside")
+    const { run } = night("Messages are parked")
     await until(
-      () => call<{ items: ReadonlyArray<{ id: string }> }>("GET", "/set-aside"),
-      ({ body }) => body.items.some((each) => each.id === id)
+      () => call<{ items: ReadonlyArray<{ stream: string }> }>("GET", "/parked"),
+      ({ body }) => body.items.some((each) => each.stream === `message-${id}`)
     )
-    expect((await run("set-aside", "list")).out).toMatch(new RegExp(`^${id} .*unreadable`, "m"))
+    expect((await run("parked", "list")).out).toMatch(new RegExp(`^message-${id} .*unreadable`, "m"))
     await rename("left(name, -1)")
     await client.end()
-    expect(await run("set-aside", "retry", "--all")).toMatchObject({ code: 0, out: "1 message is tried again\n" })
+    expect(await run("parked", "retry", "--all")).toMatchObject({ code: 0, out: "1 stream is tried again\n" })
     await delivered(id)
   })
 

@@ -129,7 +129,7 @@ describe("with POSTHASTE_SEAL_BODIES", () => {
         ])
         expect([keyless.code, keyless.err]).toEqual([1, expect.stringContaining("no encryption key is given")])
 
-        // A body that does not open: the message is set aside, its attempt is not used up, and the others go on.
+        // A body that does not open: the message is parked, its attempt is not used up, and the others go on.
         await call("POST", `/webhook-endpoints/${endpoint}/pause`)
         const spoilt = await made("/outbound/messages", message("spoilt"))
         const [before] = await sql("select body from posthaste.message where id = $1", [spoilt])
@@ -138,16 +138,13 @@ describe("with POSTHASTE_SEAL_BODIES", () => {
         await call("POST", `/webhook-endpoints/${endpoint}/resume`)
         const healthy = await made("/outbound/messages", message("healthy"))
         await ended(healthy, "DELIVERED")
-        const setAside = async () =>
-          (await call<Listed<{ id: string; detail: string }>>("GET", "/set-aside")).body.items
-        await until("the message to be set aside", async () => (await setAside()).length === 1)
-        expect((await setAside())[0]).toMatchObject({
-          id: spoilt,
-          detail: expect.stringMatching(/^its body does not open: /)
-        })
+        const parked = async () =>
+          (await call<Listed<{ stream: string; reason: string }>>("GET", "/parked")).body.items
+        await until("the message to be parked", async () => (await parked()).length === 1)
+        expect((await parked())[0]).toMatchObject({ stream: `message-${spoilt}`, reason: "unreadable" })
         expect(await statusOf(spoilt)).toMatchObject({ status: "QUEUED", attempts: 0 })
         await put(before!["body"]!)
-        await call("POST", `/set-aside/${spoilt}/retry`)
+        await call("POST", `/parked/retry?stream=message-${spoilt}`)
         await ended(spoilt, "DELIVERED")
         expect(receivedBy(spoilt)).toEqual(['{"text":"spoilt","number":12345}'])
 

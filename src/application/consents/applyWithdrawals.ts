@@ -45,7 +45,7 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
           Effect.catchTags({
             CommandRefused: () => Effect.succeed(0),
             MessageNotFound: () => Effect.succeed(0),
-            // Nothing is sent while it is set aside, and its next attempt asks for the consent.
+            // Nothing is sent while it is parked, and its next attempt asks for the consent.
             MessageParked: () => Effect.succeed(0),
             MessageBusy: () => Effect.succeed(0)
           })

@@ -31,7 +31,7 @@ export interface Projection<R> {
    * Makes the rows of these facts, which come in the order of the log, from all streams; ignore those that do not concern it.
    * A fact may come again in another batch after a crash. `LogReader.streams` has the whole stream of each message
    * among them, and `LogReader.orgs` the org of each stream. It may be called for parts of a batch: if it dies, the streams that it
-   * dies of are set aside. Answers how to write the rows.
+   * dies of are parked. Answers how to write the rows.
    */
   readonly project: (facts: ReadonlyArray<LoggedFact>) => Effect.Effect<Write<R>, StoreUnavailable, R | LogReader>
   /** Deletes up to `limit` rows of generations older than all in `Projections.runs`; answers their number. */
