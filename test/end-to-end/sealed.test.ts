@@ -138,8 +138,7 @@ describe("with POSTHASTE_SEAL_BODIES", () => {
         await call("POST", `/webhook-endpoints/${endpoint}/resume`)
         const healthy = await made("/outbound/messages", message("healthy"))
         await ended(healthy, "DELIVERED")
-        const parked = async () =>
-          (await call<Listed<{ stream: string; reason: string }>>("GET", "/parked")).body.items
+        const parked = async () => (await call<Listed<{ stream: string; reason: string }>>("GET", "/parked")).body.items
         await until("the message to be parked", async () => (await parked()).length === 1)
         expect((await parked())[0]).toMatchObject({ stream: `message-${spoilt}`, reason: "unreadable" })
         expect(await statusOf(spoilt)).toMatchObject({ status: "QUEUED", attempts: 0 })

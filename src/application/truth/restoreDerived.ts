@@ -38,7 +38,7 @@ interface InLine {
   readonly enteredAt: Position
 }
 
-/** `unlawful` decides about a message whose history its law does not allow: nothing is derived from it. */
+/** `unlawful` decides about a stream whose history its law does not allow: nothing is derived from it. */
 export const restoreDerived = Effect.fnUntraced(function* <E, R>(
   unlawful: (stream: string, breach: Breach) => Effect.Effect<void, E, R>
 ) {

@@ -12,15 +12,19 @@ import { DerivedRows } from "../../../src/application/ports/DerivedRows.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageData } from "../../../src/application/ports/MessageData.ts"
+import { Parked } from "../../../src/application/ports/Parked.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { initialState, stateOf } from "../../../src/domain/circuit/state.ts"
 import { EventId, type MessageId } from "../../../src/domain/ids.ts"
 import type { Place, Wait } from "../../../src/domain/message/place.ts"
+import { streamOf } from "../../../src/domain/streams.ts"
+import { asWorker } from "../deliver/claims.ts"
 import {
   delivered,
   inMillis,
   newLane,
   newMessageId,
+  newOrg,
   now,
   opened,
   readLogUntil,
@@ -164,7 +168,7 @@ export const archiveContract = <E>(name: string, layer: Layer.Layer<LogPorts, E>
   })
 }
 
-type AllPorts = LogPorts | MessageData | DerivedRows | Queue | Circuits
+type AllPorts = LogPorts | MessageData | DerivedRows | Queue | Circuits | Parked
 
 const waitOf = ({ entry }: Step): Wait => {
   const { queue, expected, facts } = entry
@@ -334,6 +338,34 @@ export const derivedContract = <E>(name: string, layer: Layer.Layer<AllPorts, E>
         expect(yield* isPlaced(held.after.id, { ...waiting(held), type: "UnderWay" })).toBe(true)
         const [taken] = yield* (yield* Queue).takeOver("w", Duration.seconds(30), 10)
         expect(taken!.messages.map(({ messageId, version }) => [messageId, version])).toEqual([[held.after.id, 1]])
+      })
+    )
+
+    test(
+      "bring back what is parked, but for a message that a batch holds, or that has later facts",
+      Effect.gen(function* () {
+        const derived = yield* DerivedRows
+        const { park, find, list } = yield* Parked
+        const orgId = newOrg()
+        const steps = [1, 2, 3].map(() => opened({ orgId }))
+        const [held, later, back] = steps.map(({ after }) => after.id)
+        yield* (yield* EventStore).append([steps[0]!.entry])
+        const claim = (yield* (yield* Queue).claim(asWorker("w")))!
+        yield* (yield* EventStore).append([steps[1]!.entry, steps[2]!.entry])
+        yield* park(new Map(steps.map(({ after }) => [streamOf(after.id), "failed"])))
+        expect(yield* find(orgId, back!)).toMatchObject({ stream: streamOf(back!), reason: "failed" })
+        expect(yield* find(newOrg(), back!)).toBeNull()
+        const rows = steps.map((step) => ({
+          ...{ messageId: step.after.id, place: waiting(step) },
+          read: step.after.id === later ? 0 : 1
+        }))
+        expect(yield* derived.restoreQueue(rows)).toBe(1)
+        const parked = (yield* list({ cursor: null, limit: 9 })).items.map(({ stream }) => stream)
+        expect(parked).toEqual([held, later].map((id) => streamOf(id!)).toSorted())
+        expect((yield* derived.ready(null, 10)).rows.map(({ messageId }) => messageId)).not.toContain(held)
+        yield* (yield* Queue).release(claim.batch, [])
+        expect(yield* derived.restoreQueue(rows)).toBe(1)
+        expect((yield* derived.ready(null, 10)).rows.map(({ messageId }) => messageId)).toContain(held)
       })
     )
 

@@ -55,6 +55,10 @@ begin
       u(message, place, lane, line, due, version, epoch, attempt)
     where u.place = 'Waiting' and u.line is null and u.message = any (v_movable)
   on conflict do nothing;
+  delete from ready r
+    using unnest(p_messages, p_places, p_lanes, v_dues, p_versions) u(message, place, lane, due, version)
+    where u.place = 'Waiting' and (r.lane, r.due_at, r.message_id) = (u.lane, u.due, u.message)
+      and exists (select from claim c cross join unnest(c.messages, c.versions) h(id, version) where h.id = u.message and h.version >= u.version);
   delete from ready r using line_entry t
     where t.message_id = any (v_movable) and t.state = 'WAITING' and (r.lane, r.due_at, r.message_id) = (t.lane, t.due_at, t.message_id)
       and exists (select from line_entry b where b.lane = t.lane and b.line = t.line and b.nth < t.nth);
