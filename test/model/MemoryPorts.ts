@@ -33,7 +33,6 @@ import * as MemoryDerived from "./store/MemoryDerivedRows.ts"
 import * as MemoryEventStore from "./store/MemoryEventStore.ts"
 import * as MemoryJournals from "./store/MemoryJournals.ts"
 import * as MemoryBelongings from "./store/MemoryMessageData.ts"
-import * as MemoryRestorations from "./store/MemoryRestorations.ts"
 
 export const layerShared = Layer.mergeAll(
   Channels.unused,
@@ -62,7 +61,6 @@ export const layerShared = Layer.mergeAll(
   MemoryDerived.layer,
   MemoryOrgs.layer,
   MemoryProcesses.layer,
-  MemoryRestorations.layer,
   MemoryFollowers.layer,
   MemoryCommandInbox.layer,
   Layer.succeed(OwnClock, { offsetMs: () => 0 })

@@ -37,7 +37,6 @@ import * as PostgresDerivedRows from "./store/PostgresDerivedRows.ts"
 import * as PostgresEventStore from "./store/PostgresEventStore.ts"
 import * as PostgresJournals from "./store/PostgresJournals.ts"
 import * as PostgresMessageData from "./store/PostgresMessageData.ts"
-import * as PostgresRestorations from "./store/PostgresRestorations.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 
 export interface Options extends Postgres.Options, PostgresDestinations.Options {
@@ -70,7 +69,6 @@ const beside = (options: Options) =>
     PostgresOrgs.layer,
     PostgresProcesses.layer,
     PostgresCommandInbox.layer,
-    PostgresRestorations.layer,
     PostgresFollowers.layer,
     PostgresClock.layer,
     EncryptionCheck.layer(options.encryptionKey, options.olderKeys)

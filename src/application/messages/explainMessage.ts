@@ -11,12 +11,12 @@ import { isWaiting } from "../../domain/message/explanation/waiting.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
 import { nothingHolds, readSituation, readSuspension } from "../destinations/situation.ts"
+import { Archive } from "../ports/Archive.ts"
 import { Backlogs } from "../ports/Backlogs.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Parked } from "../ports/Parked.ts"
 import { Processes } from "../ports/Processes.ts"
-import { Restorations } from "../ports/Restorations.ts"
 import { livingIn } from "../processes/Troubles.ts"
 import { loadStream, MessageNotFound, upTo } from "./readMessage.ts"
 
@@ -37,7 +37,7 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
       : { ...nothingKnown, unknown: ["workers", "queue", "rateLimit"] }
   const parked = at === null ? yield* (yield* Parked).find(orgId, id) : null
   const moment = at ?? (yield* DateTime.now)
-  const restorations = yield* (yield* Restorations).all
+  const restorations = yield* (yield* Archive).restorations
   return explain(id, history, { ...holds, ...present, parked, restorations }, moment)!
 })
 

@@ -1,5 +1,5 @@
 import { Context, type Effect, type Order, Schema } from "effect"
-import type { MessageId } from "../../domain/ids.ts"
+import type { Restoration } from "../../domain/message/explanation/restoration.ts"
 import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { LoggedFact, Position } from "./EventStore.ts"
 
@@ -34,8 +34,8 @@ export class Archive extends Context.Service<
     readonly byStream: (after: LoggedFact | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
     /** All facts of these streams, by version. Streams that do not exist are absent. */
     readonly streams: (names: ReadonlyArray<string>) => FromStore<ReadonlyMap<string, ReadonlyArray<LoggedFact>>>
-    /** Which of these messages have a stream. */
-    readonly known: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlySet<MessageId>>
+    /** When the store was found to know no more than an earlier moment, because it was restored from a backup. Oldest first. */
+    readonly restorations: FromStore<ReadonlyArray<Restoration>>
     /** Which of two positions comes first in the log. */
     readonly order: Order.Order<Position>
     readonly restore: (facts: ReadonlyArray<ArchivedFact>) => Effect.Effect<void, NotContinued | StoreUnavailable>

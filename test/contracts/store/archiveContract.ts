@@ -106,15 +106,6 @@ export const archiveContract = <E>(name: string, layer: Layer.Layer<LogPorts, E>
     )
 
     test(
-      "knows which messages it has",
-      Effect.gen(function* () {
-        const { one, other } = yield* populated
-        const known = yield* (yield* Archive).known([other, newMessageId(), one])
-        expect([...known].toSorted()).toEqual([one, other].toSorted())
-      })
-    )
-
-    test(
       "orders positions as the log is",
       Effect.gen(function* () {
         const { order } = yield* Archive

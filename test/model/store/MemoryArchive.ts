@@ -58,7 +58,8 @@ export const layer = Layer.effect(
           const all = factsIn(tables)
           return new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!] as const] : [])))
         }),
-      known: (ids) => Effect.sync(() => new Set(ids.filter((id) => tables.streams.has(id)))),
+      // A store in memory is never restored.
+      restorations: Effect.succeed([]),
       restore: (facts) =>
         Effect.suspend(() => {
           for (const fact of facts) {

@@ -15,7 +15,7 @@ import { streamIdOf } from "./PostgresJournals.ts"
 const facts = `select ${wholeColumns} from ${logged}`
 const byStreamStatement = prepared`${facts} where (e.stream_id, e.version) > ($1::uuid, $2::int) order by e.stream_id, e.version limit $3`
 const streamsStatement = prepared`${facts} where e.stream_id = any ($1::uuid[]) order by e.stream_id, e.version`
-const knownStatement = prepared`select id from unnest($1::uuid[]) id where exists (select 1 from event e where e.stream_id = id)`
+const restorationsStatement = prepared`select noticed_at, saved_at from restoration order by nth`
 // `wrong` refuses what does not follow; the primary key refuses the second of two racers.
 const restoreStatement = prepared`with fact as materialized (
       select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
@@ -53,7 +53,7 @@ const order: Order.Order<string> = Order.mapInput(
 export const layer = Layer.effect(
   Archive,
   Effect.gen(function* () {
-    const { durable, reads } = yield* Postgres
+    const { durable, lookups, reads } = yield* Postgres
 
     const restore = Effect.fnUntraced(function* (
       given: ReadonlyArray<ArchivedFact>
@@ -86,6 +86,11 @@ export const layer = Layer.effect(
 
     return Archive.of({
       order,
+      // What `continue_log` wrote down at the starts that found the database restored.
+      restorations: reading(
+        lookups.query<{ noticed_at: DateTime.Utc; saved_at: DateTime.Utc }>(restorationsStatement, []),
+        (rows) => rows.map(({ noticed_at: noticedAt, saved_at: savedAt }) => ({ noticedAt, savedAt }))
+      ),
       restore,
       byStream: (after, limit) =>
         reading(
@@ -95,9 +100,7 @@ export const layer = Layer.effect(
       streams: (names) =>
         reading(reads.rows(streamsStatement, [literal(names.map(idOf))]), (rows) =>
           Map.groupBy(rows.map(loggedOf), ({ stream }) => stream)
-        ),
-      known: (ids) =>
-        reading(reads.rows(knownStatement, [literal(ids)]), (rows) => new Set(rows.map(([id]) => id as MessageId)))
+        )
     })
   })
 )

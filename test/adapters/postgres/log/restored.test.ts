@@ -4,9 +4,9 @@ import { DateTime, Effect, Layer, Logger, Redacted } from "effect"
 import type pg from "pg"
 import { describe, expect } from "vitest"
 import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
+import { Archive } from "../../../../src/application/ports/Archive.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
 import { Queue } from "../../../../src/application/ports/Queue.ts"
-import { Restorations } from "../../../../src/application/ports/Restorations.ts"
 import * as Channels from "../../../../src/setup/channels.ts"
 import { asWorker } from "../../../contracts/deliver/claims.ts"
 import { newLane, opened, type StorePorts } from "../../../contracts/sample.ts"
@@ -18,10 +18,7 @@ import { until } from "../../../servers/until.ts"
 const encryptionKey = Redacted.make(new Uint8Array(32).fill(7))
 
 /** A start of a Posthaste on the database: what `work` answers, and what the log says of a restore. */
-const start = Effect.fnUntraced(function* <A, E>(
-  url: Redacted.Redacted,
-  work: Effect.Effect<A, E, StorePorts | Restorations>
-) {
+const start = Effect.fnUntraced(function* <A, E>(url: Redacted.Redacted, work: Effect.Effect<A, E, StorePorts>) {
   const lines: Array<string> = []
   const log = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
   const ports = Layer.merge(PostgresPorts.layer({ url, encryptionKey }), Channels.unused)
@@ -219,7 +216,7 @@ describe("the log of a database", () => {
       }
       const { answer } = yield* start(
         url,
-        Effect.flatMap(Restorations, ({ all }) => all)
+        Effect.flatMap(Archive, ({ restorations }) => restorations)
       )
       expect(answer.map(({ savedAt }) => DateTime.toEpochMillis(savedAt))).toEqual(savedAt.map(Number))
       const noticedAt = answer.map(({ noticedAt }) => DateTime.toEpochMillis(noticedAt))
