@@ -3,6 +3,7 @@
  * fact: no body, no secret, and of the values of settings the URL without what may be secret in it.
  */
 import type { OrgId } from "../ids.ts"
+import { partsOf } from "../recorded.ts"
 import { halvesOf, MESSAGES } from "../streams.ts"
 
 export const operations = [
@@ -42,6 +43,7 @@ export interface FactOfStream {
   readonly name: string
   /** JSON text. */
   readonly data: string
+  readonly forgettable?: string | null
 }
 
 export interface AuditEntry {
@@ -128,11 +130,11 @@ export const orgTold = ({ name, data }: Pick<FactOfStream, "name" | "data">): st
   return (said["orgId"] as string | undefined) ?? ""
 }
 
-export const entryOf = ({ stream, name, data }: FactOfStream): AuditEntry | null => {
+export const entryOf = ({ stream, name, ...parts }: FactOfStream): AuditEntry | null => {
   const type = typeOf(name)
   const told = toldBy[type]
   if (told === undefined) return null
-  const said = JSON.parse(data) as Data
+  const said: Data = partsOf(parts)
   const [operation, ...fields] = told
   return {
     operation,

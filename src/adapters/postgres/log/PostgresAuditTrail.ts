@@ -9,10 +9,10 @@ import type { ChannelName, OrgId } from "../../../domain/ids.ts"
 import { messageOf } from "../../../domain/streams.ts"
 import { beyond, conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { Postgres, reading } from "../Postgres.ts"
-import { loggedColumns, loggedOf } from "../store/logged.ts"
+import { logged, loggedOf, wholeColumns } from "../store/logged.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 
-const ORDER = "at desc, stream_id desc, version desc"
+const ORDER = "e.at desc, e.stream_id desc, e.version desc"
 const active = typesTelling(activeOperations)
 
 export const layer = Layer.effect(
@@ -21,8 +21,11 @@ export const layer = Layer.effect(
     const { reads } = yield* Postgres
 
     const factsWhere = (conditions: ReadonlyArray<string>, values: Array<unknown>, page: Page, columns = "") => {
-      const where = [...conditions, ...beyond("at, stream_id, version", ["timestamptz", "uuid", "int"], page, values)]
-      const text = `select ${loggedColumns}${columns} from event e where ${where.join(" and ")} order by ${ORDER} limit ${page.limit + 1}`
+      const where = [
+        ...conditions,
+        ...beyond("e.at, e.stream_id, e.version", ["timestamptz", "uuid", "int"], page, values)
+      ]
+      const text = `select ${wholeColumns}${columns} from ${logged} where ${where.join(" and ")} order by ${ORDER} limit ${page.limit + 1}`
       return reads.rows({ text }, values)
     }
 
@@ -30,12 +33,12 @@ export const layer = Layer.effect(
       const values: Array<unknown> = [orgId]
       const conditions = [...conditionsOf(inOrder, filter, values)]
       const types = typesTelling(operation === undefined ? operations : [operation])
-      conditions.push(`split_part(name, '@', 1) = any ($${values.push(types)})`)
-      if (subject === undefined) conditions.push("org_id = $1")
+      conditions.push(`split_part(e.name, '@', 1) = any ($${values.push(types)})`)
+      if (subject === undefined) conditions.push("e.org_id = $1")
       else {
         const stream = `$${values.push(idOf(subject))}::uuid`
         conditions.push(
-          `stream_id = ${stream} and (org_id = $1 or exists (select from message m where m.id = ${stream} and m.org_id = $1))`
+          `e.stream_id = ${stream} and (e.org_id = $1 or exists (select from message o where o.id = ${stream} and o.org_id = $1))`
         )
       }
       return reading(factsWhere(conditions, values, page), (rows) =>
@@ -47,11 +50,11 @@ export const layer = Layer.effect(
       const values: Array<unknown> = [orgId, dossierId]
       const consents = `$${values.push(journals.map(streamIdOf))}`
       const conditions = [
-        `stream_id = any (array(select m.id from message m where m.org_id = $1 and m.dossier_id = $2) || ${consents}::uuid[]
+        `e.stream_id = any (array(select m.id from message m where m.org_id = $1 and m.dossier_id = $2) || ${consents}::uuid[]
           || array(select b.stream_id from event b where b.org_id = $1 and b.name = 'MessageBlocked@1' and b.data ->> 'dossierId' = $2))`,
-        `split_part(name, '@', 1) = any ($${values.push(active)})`
+        `split_part(e.name, '@', 1) = any ($${values.push(active)})`
       ]
-      const channel = ", (select m.channel from message m where m.id = stream_id)"
+      const channel = ", (select o.channel from message o where o.id = e.stream_id)"
       return reading(factsWhere(conditions, values, page, channel), (rows) =>
         pageOf(
           rows,
@@ -67,9 +70,9 @@ export const layer = Layer.effect(
 )
 
 const inOrder = [
-  ["actor", "actor ="],
-  ["from", "at >="],
-  ["to", "at <"]
+  ["actor", "coalesce(d.actor, e.actor) ="],
+  ["from", "e.at >="],
+  ["to", "e.at <"]
 ] as const
 
 const idOf = (stream: string): string => messageOf(stream) ?? streamIdOf(stream as JournalName)
