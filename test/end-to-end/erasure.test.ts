@@ -2,6 +2,7 @@
  * The erasure of a person: nothing of them is left in any row of any table, nor in any event of EventStoreDB, and the histories are
  * whole.
  */
+import { hash } from "node:crypto"
 import { it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import pg from "pg"
@@ -21,6 +22,10 @@ const REFUSED = "4915100000009"
 const marks = [PHONE, "Erikalotte", "mustermann", REFUSED]
 
 const spellings = marks.flatMap(spellingsOf)
+/** Whoever guesses a mark could check the guess by one of these. */
+const hashes = marks.flatMap((mark) =>
+  ["md5", "sha1", "sha256"].flatMap((way) => [hash(way, mark, "hex"), hash(way, mark, "base64")])
+)
 const tracesIn = (text: string) => text.split("\n").filter((row) => isIn(row, spellings))
 
 /** Everything that was ever written there, an event a line: it may be read for as long as nobody scavenges. */
@@ -35,6 +40,15 @@ const sql = async (database: string, text: string, values: ReadonlyArray<unknown
   const { rows } = await client.query(text, [...values])
   await client.end()
   return rows
+}
+
+/** All facts, by their place. */
+const factsOf = async (database: string): Promise<ReadonlyMap<string, string>> => {
+  const rows = await sql(
+    database,
+    "select stream_id || ' ' || version as place, concat_ws(' ', name, at, actor, data) as fact from posthaste.event"
+  )
+  return new Map(rows.map(({ place, fact }) => [place, fact]))
 }
 
 const erased = (streams: Effect.Effect<StandIn, never, Scope.Scope> | null) =>
@@ -156,6 +170,7 @@ const erased = (streams: Effect.Effect<StandIn, never, Scope.Scope> | null) =>
           .items
       await until("the lists", async () => (await listed()).length === 5)
       expect(tracesIn(await dumpOf(database)).length).toBeGreaterThan(10)
+      const before = await factsOf(database)
 
       const erase = async (person: object) => {
         const { status, body } = await call<{ id: string; status: string }>("POST", "/erasures", person)
@@ -175,10 +190,17 @@ const erased = (streams: Effect.Effect<StandIn, never, Scope.Scope> | null) =>
         events: 2
       })
       expect(await erase({ recipient: "+49 151 77700017" })).toMatchObject({ by: "recipient", messages: 0 })
-      expect(tracesIn(await dumpOf(database))).toEqual([])
+      const left = await dumpOf(database)
+      expect(tracesIn(left)).toEqual([])
+      expect(hashes.filter((each) => left.includes(each))).toEqual([])
+      // No fact was changed, and none is gone.
+      const after = await factsOf(database)
+      expect([...before].filter(([place, fact]) => after.get(place) !== fact)).toEqual([])
       if (elsewhere !== null) {
+        const written = writtenIn(elsewhere)
         expect(elsewhere.log.all.length).toBeGreaterThan(20)
-        expect(tracesIn(writtenIn(elsewhere))).toEqual([])
+        expect(tracesIn(written)).toEqual([])
+        expect(hashes.filter((each) => written.includes(each))).toEqual([])
       }
       // The jobs are over as they were, whomever they were for.
       for (const id of jobs) expect((await call("GET", `/replays/${id}`)).body).toMatchObject({ status: "COMPLETED" })
