@@ -1,4 +1,4 @@
-/** An alert as a webhook: `{type, timestamp, data}`, signed and sent like every other. */
+/** An alert as a webhook: `{type, timestamp, data}`. */
 import { DateTime } from "effect"
 import type { AlertFormat } from "../../../application/ports/AlertFormats.ts"
 import { type AlertedDestination, alertTypes } from "../../../domain/alert/alert.ts"
@@ -6,7 +6,7 @@ import { type AlertedDestination, alertTypes } from "../../../domain/alert/alert
 export const format: AlertFormat = {
   channel: "webhook",
   url: null,
-  // Nothing but alerts: an event that is sent to all endpoints is not for it.
+  // Takes alerts only, no fanned-out events.
   settingsOf: (url, description) => ({
     url,
     eventTypes: alertTypes,

@@ -1,9 +1,6 @@
 /**
- * The channel `webhook`: posts a message to its endpoint, signed, and reports what came of it: one call, at most one
- * request, within the endpoint's deadline (see net/tries.ts). The receiver can drop a duplicate by its
- * `webhook-id`, so a try that got no answer may simply be made again.
- *
- * It leaves out rate limits, circuits and how many requests may be under way: they are settled before.
+ * The channel `webhook`: posts a signed message to its endpoint, one request at most. The receiver can drop a duplicate
+ * by its `webhook-id`, so a try without an answer may be repeated.
  */
 import { Effect, Redacted, Result, Schema } from "effect"
 import type { Channel, Connection } from "../../../application/ports/Channels.ts"
@@ -19,7 +16,6 @@ import { callOf, makeTargets, requestOf } from "./request.ts"
 import { checkHeaders, type EndpointSettings, settings } from "./settings.ts"
 import { checkSecret, generateSecret, publicKeyOf, type Style, textsOf } from "./signature.ts"
 
-/** `resolve` replaces the system's resolver. */
 export const channel = (rules: EgressRules, resolve?: Resolve): Channel<EndpointSettings> => {
   const checkUrl = makeCheckTarget(makeAddressGuard(rules))
   return {
@@ -51,7 +47,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
       [KEY]: clientKey
     },
     ownSecretsMax: 0,
-    // Nothing is asked about a setting that stays as it is: the operator may have closed its network since.
+    // Unchanged settings are not judged again: the operator may have closed its network since.
     faultsOf: ({
       settings: { url, headers, signature, caCertificate, clientCertificate },
       secrets: { secret, [KEY]: key },
@@ -83,7 +79,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
   }
 }
 
-/** Its secret could sign in no other style than the one it was made for, and a receiver verify nothing. */
+/** Secrets of the two kinds are not interchangeable. */
 const checkChange = (before: Style, after: Style): string | null =>
   (before === "ed25519") === (after === "ed25519")
     ? null

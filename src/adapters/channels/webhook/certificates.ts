@@ -1,7 +1,6 @@
 /**
- * The TLS of an endpoint of its own: the certificate by which Posthaste shows who it is (mTLS), and the authority that
- * the endpoint's certificate must be signed by. A private key comes in one text with its certificate, is taken out and
- * sealed like every secret, and is never shown.
+ * TLS of an endpoint: its authority, and Posthaste's client certificate (mTLS). The private key comes in one text with
+ * the certificate and is taken out and sealed like every secret.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto"
 import { createSecureContext, type SecureContext } from "node:tls"
@@ -11,9 +10,9 @@ import type { Secrets } from "../../../application/ports/Destinations.ts"
 import { tlsTerms } from "../net/tlsTerms.ts"
 
 export interface Certificates {
-  /** PEM; null: those that Node trusts. */
+  /** PEM; null: Node's authorities. */
   readonly caCertificate: string | null
-  /** PEM, the certificate first and then what leads to its authority; null: none is shown. */
+  /** PEM, leaf first. */
   readonly clientCertificate: string | null
 }
 
@@ -40,7 +39,7 @@ export const clientKey: SecretField = {
   }
 }
 
-/** The certificates of a text that holds nothing else; null when it is something else. */
+/** Null for a text that holds anything but certificates. */
 const certificatesIn = (pem: string): ReadonlyArray<X509Certificate> | null => {
   const blocks = blocksOf(pem)
   const rest = pem.replaceAll(block, "").trim()
@@ -55,7 +54,7 @@ const certificatesIn = (pem: string): ReadonlyArray<X509Certificate> | null => {
 export const checkAuthority = (pem: string | null): string | null =>
   pem === null || certificatesIn(pem) !== null ? null : "must be certificates in PEM, and nothing else"
 
-/** RSA of 15,360 bits keeps the one thread for 150 ms at each handshake, of 4,096 for 3. */
+/** A handshake with RSA of 15,360 bits blocks the event loop for 150 ms, with 4,096 for 3. */
 const RSA_BITS_MAX = 4_096
 const curves: ReadonlySet<string | undefined> = new Set(["prime256v1", "secp384r1", "secp521r1"])
 const quickKeys = `it may be RSA of up to ${RSA_BITS_MAX} bits, ECDSA on P-256, P-384 or P-521, or Ed25519`
@@ -65,7 +64,7 @@ const signsQuickly = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }
   return type === "ed25519" || (type === "ec" && curves.has(details?.namedCurve))
 }
 
-/** `key`: as given; undefined: not given now. */
+/** `key` is undefined when none was given. */
 export const checkClient = (pem: string | null, key: string | undefined): string | null => {
   if (pem === null) return null
   const certificates = certificatesIn(pem)
@@ -82,7 +81,7 @@ export const checkClient = (pem: string | null, key: string | undefined): string
   }
 }
 
-/** Null: nothing of its own. A text says why there can be none. */
+/** Null: no TLS settings of its own. A text says why they can't be used. */
 export const secureContextOf = (
   { caCertificate = null, clientCertificate = null }: Partial<Certificates>,
   secrets: Secrets

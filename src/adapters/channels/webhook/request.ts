@@ -1,4 +1,4 @@
-/** Turns a message and its endpoint into the request to send: URL, headers, signature, exact bytes. */
+/** Builds the request for a message and its endpoint: URL, headers, signature, exact bytes. */
 import type { KeyObject } from "node:crypto"
 import { DateTime } from "effect"
 import type { Dispatcher } from "undici"
@@ -14,13 +14,12 @@ import { checkSecret, type Style, signEd25519, signingKey, signLegacy, signStand
 
 type Endpoint = OpenDestination<EndpointSettings>
 
-/** A key that signs until its grace ends. */
 interface TimedKey {
   readonly key: KeyObject
   readonly untilMs: number
 }
 
-/** What the attempts at one endpoint share for as long as its settings and secrets stay the same. */
+/** Shared by the attempts at one version of an endpoint. */
 export interface Target extends Destination {
   readonly path: string
   readonly style: Style
@@ -28,7 +27,7 @@ export interface Target extends Destination {
   readonly headers: ReadonlyArray<string>
 }
 
-/** A text says why the endpoint can't be called; nothing is sent then. */
+/** Answers a text when the endpoint can't be called. */
 const targetOf = ({ destination, secrets, previousSecrets }: Endpoint): Target | string => {
   const { settings } = destination
   const { secret } = secrets
@@ -54,8 +53,8 @@ const targetOf = ({ destination, secrets, previousSecrets }: Endpoint): Target |
 }
 
 /**
- * Remembers targets: parsing a URL and decoding keys for each attempt would cost more than signing. An open endpoint is
- * one unchanging object, so an attempt is signed and addressed by one version of it.
+ * Caches targets by open endpoint: parsing a URL and decoding keys costs more than signing. An open endpoint is one
+ * immutable object, so each attempt uses one version of it.
  */
 export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
   const known = new WeakMap<Endpoint, Target | string>()
@@ -68,7 +67,7 @@ export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
   }
 }
 
-/** The same request without its secrets: a test holds the two together. */
+/** The request without its secrets; a test compares it with `requestOf`. */
 export const callOf = ({ url, headers, signature }: EndpointSettings): Call => ({
   method: "POST",
   url: shownUrl(new URL(url)),
@@ -92,7 +91,7 @@ export const callOf = ({ url, headers, signature }: EndpointSettings): Call => (
   }
 })
 
-/** `now` is the attempt's time in unix milliseconds. The message's id is sent in every style. */
+/** `now` is in unix milliseconds. The message's id is sent in every style. */
 export const requestOf = (message: OutboundMessage, target: Target, now: number): Dispatcher.DispatchOptions => {
   const body = Buffer.from(message.body)
   const timestamp = String(Math.floor(now / 1000))

@@ -1,4 +1,4 @@
-/** What a webhook endpoint is made of, judged when it is written so that its owner is told at once, and again when it is used. */
+/** Settings of a webhook endpoint, judged when they are written and when they are used. */
 import { Schema } from "effect"
 import { between, commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
@@ -10,23 +10,23 @@ import { type Style, styles } from "./signature.ts"
 
 export interface EndpointSettings extends DestinationSettings, Certificates {
   readonly url: string
-  /** Event types it wants from fan-out; null wants all. */
+  /** Null wants all. */
   readonly eventTypes: ReadonlyArray<string> | null
   readonly description: string | null
   readonly signature: Style
   readonly headers: Headers
-  /** For so long every attempt may fail until the endpoint is disabled; 0: for ever. */
+  /** Time during which every attempt may fail before the endpoint is disabled; 0: unlimited. */
   readonly disableAfterMs: number
 }
 
-/** The events it wants, in the words of domain/event/eventTypes.ts. */
+/** As in domain/event/eventTypes.ts. */
 const Wish = headerText(256).check(
   Schema.makeFilter(
     (text) => isWish(text) || "must be a type of events, such as order.paid, or the beginning of types, such as order.*"
   )
 )
 
-/** Lines are part of it. What it says is judged by certificates.ts. */
+/** Line breaks included. certificates.ts judges the content. */
 const pem = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(32_768))
 
 const DAY_MS = 86_400_000
@@ -80,11 +80,11 @@ export const settings = {
   ...commonSettings
 } as const satisfies { readonly [Name in keyof EndpointSettings]: Setting }
 
-/** Headers that a request is signed with, or that say what it is about. */
+/** Beside `webhook-…`. */
 const ours = new Set(["x-correlation-id", "x-event-type", "x-signature", "x-timestamp"])
 
 export const checkHeaders = makeCheckHeaders((name) => ours.has(name) || name.startsWith("webhook-"))
 
-/** Why the settings can't make a request, whatever the network; null when they can. */
+/** Reason why the settings can make no request; null when they can. */
 export const checkSettings = ({ url, headers }: Pick<EndpointSettings, "url" | "headers">): string | null =>
   checkUrl(url) ?? checkHeaders(headers)
