@@ -1,13 +1,7 @@
 /**
- * The channel `http`: calls an HTTP API, such as a payment provider's, with a message as the request's body: one call, at most
- * one request, within the target's deadline (see net/tries.ts).
- *
- * - A target that honours `Idempotency-Key` gets the message's id under it, the same in every try: what got
- *   no answer may simply be tried again.
- * - A target that does not would do the work twice. There a try that may have been taken is in doubt. What
- *   counts as an answer is what says in so many words that it was not taken (domain/classify.ts); and nothing
- *   can have been taken before a byte of the request was written.
- * - An attempt in doubt is asked about with a GET, if the target has an address for that.
+ * The channel `http`: calls an HTTP API with a message as the body, one request at most. A target that honours
+ * `Idempotency-Key` gets the message's id in each try. For any other a try that may have been taken is in doubt
+ * (domain/delivery/classify.ts), and the target is asked by GET if it has an address for that.
  */
 import { Effect, Result } from "effect"
 import type { Channel, Connection, Reply } from "../../../application/ports/Channels.ts"
@@ -36,7 +30,7 @@ const unknown = (
 
 const outcomeUnknown = (message: string): DeliveryError => ({ code: "outcome_unknown", message, retryable: false })
 
-/** What an answer to the question means for the attempt it was about. */
+/** Reads the answer to the question as the outcome of the attempt in doubt. */
 const verdictOf = ({ outcome, responseBody }: Tried): Reply => {
   if (outcome.type === "Accepted") return { outcome, responseBody }
   const { durationMs, error } = outcome
@@ -48,11 +42,10 @@ const verdictOf = ({ outcome, responseBody }: Tried): Reply => {
       responseBody
     }
   }
-  // One code for all of it: how the question fared says nothing about the target's own health.
+  // One code: a failed question says nothing about the target's health.
   return unknown(outcomeUnknown(`asking what became of the attempt: ${error.message}`), RECONCILE_AFTER_MS, tried)
 }
 
-/** `resolve` replaces the system's resolver. */
 export const channel = (rules: EgressRules, resolve?: Resolve): Channel<HttpTargetSettings> => {
   const checkUrl = makeCheckTarget(makeAddressGuard(rules))
   return {

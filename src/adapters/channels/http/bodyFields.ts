@@ -1,6 +1,6 @@
 /**
- * Fields that a target's settings add to a message's JSON object on its way out. The text of the message stays as
- * it is, digits included; the fields stand at its end, where a parser that meets a name twice believes them.
+ * Adds fields of a target's settings to a message's JSON object. The text stays as it is, digits included; the fields
+ * stand at its end, where parsers let them win over duplicates.
  */
 type Fields = Readonly<Record<string, string>>
 
@@ -14,14 +14,14 @@ export const checkFields = (fields: Fields): string | null => {
   for (const [name, text] of entries) {
     if (name === "" || name.length > NAME_MAX) return `a field's name has 1 to ${NAME_MAX} characters`
     if (text.length > VALUE_MAX) return `the value of ${name} is longer than ${VALUE_MAX} characters`
-    // What a database and a receiver's parser can't hold.
+    // Neither PostgreSQL nor JSON parsers can hold these.
     if (!`${name}${text}`.isWellFormed() || `${name}${text}`.includes("\u0000"))
       return `${name} holds a broken character`
   }
   return null
 }
 
-/** `body` is JSON text. Null when there are fields and it is no object. */
+/** Adds to JSON text; null when there are fields and the text is no object. */
 export const withFields = (body: string, fields: Fields): string | null => {
   if (Object.keys(fields).length === 0) return body
   const text = body.trim()

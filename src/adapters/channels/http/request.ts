@@ -1,4 +1,4 @@
-/** Turns a message and its target into requests: the one that does the work, and the one that asks whether it was done. */
+/** Builds the two requests to a target: the call, and the question whether it was done. */
 import type { Dispatcher } from "undici"
 import type { Doubted, OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
@@ -12,12 +12,12 @@ import { checkHeaders, checkSettings, type HttpTargetSettings, PLACEHOLDER } fro
 
 export type Target = OpenDestination<HttpTargetSettings>
 
-/** The headers of any request to the target; a text says why there can be no request. */
+/** Headers of any request to the target, or the reason why there can be none. */
 const headersFor = ({ destination, secrets }: Target): ReadonlyArray<string> | string => {
   const problem = checkSettings(destination)
   if (problem !== null) return problem
   const headers = filled(destination.settings.headers, secrets)
-  // A secret may have made a value too long.
+  // A filled-in secret can make a value too long.
   return checkHeaders(headers) ?? [...agentHeaders, ...Object.entries(headers).flat()]
 }
 
@@ -33,7 +33,7 @@ const prepared = (
   }
 }
 
-/** A text says why the target can't be called; nothing is sent then. */
+/** Answers a text when the target can't be called. */
 export const requestOf = (message: OutboundMessage, target: Target): Prepared | string => {
   const headers = headersFor(target)
   if (typeof headers === "string") return headers
@@ -44,7 +44,7 @@ export const requestOf = (message: OutboundMessage, target: Target): Prepared | 
     method,
     headers: [
       ...["content-type", "application/json"],
-      // What a target must remember to be able to answer the question later, key or no key.
+      // Sent with or without a key: a target needs it to answer the question later.
       ...["x-message-id", message.messageId],
       ...(message.traceparent === undefined ? [] : ["traceparent", message.traceparent]),
       ...(idempotency === "header" ? ["idempotency-key", message.messageId] : []),
@@ -54,7 +54,7 @@ export const requestOf = (message: OutboundMessage, target: Target): Prepared | 
   })
 }
 
-/** The same request without its secrets: a test holds the two together. */
+/** The request without its secrets; a test compares it with `requestOf`. */
 export const callOf = ({ url, method, headers, idempotency }: HttpTargetSettings): Call => ({
   method,
   url: shownUrl(new URL(url)),
@@ -68,7 +68,7 @@ export const callOf = ({ url, method, headers, idempotency }: HttpTargetSettings
   }
 })
 
-/** Null when there is nobody to ask; a text says why they can't be asked. */
+/** Null when the target has no address for questions; a text says why it can't be asked. */
 export const questionOf = (message: Doubted, target: Target): Prepared | string | null => {
   const { reconcile } = target.destination.settings
   if (reconcile === null) return null

@@ -1,19 +1,18 @@
 /**
- * Headers, and fields of the body, that name secrets. `{{name}}` within a value stands for the secret of that name,
- * so `Bearer {{token}}` can be read by anyone who may see the target, and the token by nobody.
+ * Headers and body fields that name secrets: `{{name}}` stands for the secret, so that `Bearer {{token}}` can be shown.
  */
 import { Redacted } from "effect"
 import type { Secrets } from "../../../application/ports/Destinations.ts"
 import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { isHeaderValue } from "../net/requestPolicy.ts"
 
-/** Values by the name of their header or field. */
+/** Values by header or field name. */
 type Texts = Readonly<Record<string, string>>
 
 const name = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 const reference = /\{\{([A-Za-z][A-Za-z0-9_-]{0,63})\}\}/g
 
-/** Why the values can't be filled in with secrets of these names; null when they can. */
+/** Reason why the references can't be filled in with these secrets; null when they can. */
 export const checkReferences = (texts: Texts, names: ReadonlyArray<string>): string | null => {
   for (const [field, text] of Object.entries(texts)) {
     const missing = [...text.matchAll(reference)].map((match) => match[1]!).find((named) => !names.includes(named))
@@ -30,10 +29,10 @@ export const checkSecret = (named: string, value: string): string | null => {
   return value !== "" && isHeaderValue(value) ? null : "must be 1 to 4096 characters of printable ASCII"
 }
 
-/** Says how a credential is meant, and nothing of it. */
+/** Schemes reveal no part of a credential. */
 const scheme = /^(?:Basic|Bearer|Token|ApiKey|Key) $/i
 
-/** As anybody may read it: the references, the scheme in front of one, and `***` for all else. */
+/** Text that may be shown: references, the scheme before one, and `***` for the rest. */
 export const withoutLiterals = (text: string): string =>
   text
     // References are the odd parts.
@@ -43,12 +42,11 @@ export const withoutLiterals = (text: string): string =>
     )
     .join("")
 
-/** Every reference must be known. */
 export const filled = (texts: Texts, secrets: Secrets): Texts =>
   Object.fromEntries(
     Object.entries(texts).map(([field, text]) => [
       field,
-      // A function, so that a `$` in a secret means nothing.
+      // A function, so that `$` in a secret has no meaning.
       text.replace(reference, (_, named: string) => Redacted.value(secrets[named]!))
     ])
   )

@@ -1,6 +1,6 @@
 /**
- * What an HTTP target is made of, judged as a whole because headers and body fields name secrets. The judgement is about
- * what was written, not what the network does later: an address is judged again whenever a connection is made.
+ * Settings of an HTTP target, judged together because headers and body fields name secrets. Addresses are judged again
+ * at each connection.
  */
 import { Schema } from "effect"
 import { commonSettings, type Setting, text } from "../../../application/destinations/fields.ts"
@@ -17,16 +17,12 @@ const httpMethods = ["POST", "PUT", "PATCH", "DELETE"] as const
 export interface HttpTargetSettings extends DestinationSettings {
   readonly url: string
   readonly method: (typeof httpMethods)[number]
-  /** `{{name}}` within a value stands for the target's secret of that name. */
+  /** `{{name}}` stands for the target's secret of that name. */
   readonly headers: Readonly<Record<string, string>>
-  /**
-   * Texts that are added to the message's JSON object as it is sent, secrets filled in as in headers: for a target
-   * that wants its key in the body, where what is stored must not hold it.
-   */
+  /** Fields added to the message's JSON object as it is sent, for targets that want their key in the body. */
   readonly bodyFields: Readonly<Record<string, string>>
-  /** "none": it would do the work twice. Either way the id is also sent as `X-Message-Id`, for the target to remember. */
+  /** "none": a second request does the work twice. */
   readonly idempotency: "header" | "none"
-  /** Null when the target can't be asked. */
   readonly reconcile: { readonly url: string } | null
 }
 
@@ -80,17 +76,16 @@ export const settings = {
 export const PLACEHOLDER = "{messageId}"
 const SAMPLE_ID = "00000000-0000-7000-8000-000000000000"
 
-/** The key is ours although a target may do without it: a request must not carry another than its message's. */
+/** Reserved also with idempotency "none": the key must be the message's. */
 export const checkHeaders = makeCheckHeaders((name) => name === "idempotency-key" || name === "x-message-id")
 
 type Check = (url: string) => string | null
 
-/** Why the target can't be asked about a message there; `check` judges the URL for one message. */
 const checkReconcile = (url: string, check: Check): string | null => {
   if (!url.includes(PLACEHOLDER)) return `must hold ${PLACEHOLDER} where the message's id belongs`
   const sample = url.replaceAll(PLACEHOLDER, SAMPLE_ID)
   const parsed = URL.parse(sample)
-  // Nothing else of it is sent: a question without the id would be answered for all messages alike.
+  // Without the id in path or query the target would answer alike for all messages.
   if (parsed !== null && !`${parsed.pathname}${parsed.search}`.includes(SAMPLE_ID)) {
     return `must hold ${PLACEHOLDER} in its path or query`
   }
@@ -100,7 +95,7 @@ const checkReconcile = (url: string, check: Check): string | null => {
 
 type Draft = Pick<DestinationDraft<HttpTargetSettings>, "settings" | "secretNames">
 
-/** Every setting that is wrong; `check` judges addresses. */
+/** `check` judges addresses. */
 export const faultsOf = ({ settings, secretNames }: Draft, check: Check): ReadonlyArray<Fault> => {
   const { url, headers, bodyFields, reconcile } = settings
   return Object.entries({
@@ -111,7 +106,6 @@ export const faultsOf = ({ settings, secretNames }: Draft, check: Check): Readon
   }).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }]))
 }
 
-/** Why the settings can't make a request, whatever the network; null when they can. */
 export const checkSettings = (draft: Draft): string | null => {
   const [fault] = faultsOf(draft, checkUrl)
   return fault === undefined ? null : `${fault.field}: ${fault.reason}`
