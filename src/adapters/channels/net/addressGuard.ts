@@ -1,10 +1,7 @@
 /**
- * The addresses that Posthaste may connect to. Whoever holds an org's key can create an endpoint, so without this guard
- * a destination could be aimed at the network that Posthaste runs in.
- *
- * Addresses are judged by their bytes, never by their spelling, and denied unless they are global unicast. An operator
- * can open private networks; the addresses where clouds hand out credentials stay closed even then. The guard can't see
- * the addresses behind an outbound proxy: a proxy must filter by itself.
+ * Judges which addresses Posthaste may connect to, so that an org can't aim a destination at the operator's network.
+ * Addresses are judged by bytes and denied unless they are global unicast or opened by the operator; clouds' metadata
+ * addresses stay closed even then. An outbound proxy must filter by itself.
  */
 import { isIP, isIPv4, isIPv6 } from "node:net"
 import { Result } from "effect"
@@ -12,33 +9,33 @@ import { Result } from "effect"
 /** 4 or 16 bytes, in network order. */
 type Address = Uint8Array
 
-/** A CIDR: every address that shares the first `prefix` bits. */
+/** CIDR. */
 export interface Network {
   readonly address: Address
   readonly prefix: number
 }
 
-/** One address and port that is allowed although its network is not. */
+/** Address and port allowed within a closed network. */
 export interface Exemption {
   readonly address: string
   readonly port: number
 }
 
-/** The addresses that the operator allows beside global unicast. */
+/** Addresses allowed beside global unicast. */
 export interface AddressRules {
   readonly allowedNetworks: ReadonlyArray<Network>
   readonly exemptions: ReadonlyArray<Exemption>
 }
 
 export interface AddressGuard {
-  /** `address` is an IP address as text. Anything that is not one is forbidden. */
+  /** False for text that is no IP address. */
   readonly allows: (address: string, port: number) => boolean
 }
 
 const parseV4 = (text: string): Address | null => (isIPv4(text) ? Uint8Array.from(text.split("."), Number) : null)
 
 const parseV6 = (text: string): Address | null => {
-  // `isIPv6` accepts a zone (`fe80::1%eth0`): an address that is valid on one link only is never allowed.
+  // `isIPv6` accepts zones (`fe80::1%eth0`), which are valid on one link only.
   if (!isIPv6(text) || text.includes("%")) return null
   const tail = text.slice(text.lastIndexOf(":") + 1)
   const v4 = parseV4(tail)
@@ -62,7 +59,7 @@ const parseNetwork = (text: string): Network | null => {
   return /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits ? { address, prefix: Number(prefix) } : null
 }
 
-/** Reads a comma-separated list of CIDRs or single addresses; an error says which entry is wrong. */
+/** An error names the wrong entry. */
 export const parseNetworks = (text: string): Result.Result<ReadonlyArray<Network>, string> => {
   const networks: Array<Network> = []
   for (const entry of text.split(",").map((part) => part.trim())) {
@@ -87,7 +84,7 @@ const within = (networks: ReadonlyArray<Network>, address: Address): boolean =>
 
 const networksOf = (...texts: ReadonlyArray<string>): ReadonlyArray<Network> => texts.map((text) => parseNetwork(text)!)
 
-/** IPv4 that is not global unicast (IANA special-purpose registry). */
+/** IANA special-purpose registry. */
 const specialV4 = networksOf(
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -106,13 +103,13 @@ const specialV4 = networksOf(
   "240.0.0.0/4"
 )
 
-/** IPv6 is denied outside 2000::/3; these are the parts of it that are special: Teredo, documentation, 6to4. */
+/** Special parts of 2000::/3: Teredo, documentation, 6to4. */
 const globalV6 = networksOf("2000::/3")
 const specialV6 = networksOf("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 
 const nat64 = networksOf("64:ff9b::/96")
 
-/** Where an IPv6 address carries an IPv4 one: the offset of its four bytes. */
+/** Networks that carry an IPv4 address, with the offset of its bytes. */
 const carriers: ReadonlyArray<readonly [Network, number]> = (
   [
     ["::ffff:0:0/96", 12],
@@ -120,7 +117,7 @@ const carriers: ReadonlyArray<readonly [Network, number]> = (
     ["::/96", 12],
     ["64:ff9b::/96", 12],
     ["64:ff9b:1::/48", 12],
-    // ISATAP: under any prefix it is not global unicast, under this one it could be allowed.
+    // The prefix of ISATAP that an operator could open.
     ["fe80::5efe:0:0/96", 12],
     ["2002::/16", 2]
   ] as const
@@ -131,7 +128,7 @@ const embeddedV4 = (address: Address): Address | null => {
   return carrier === undefined ? null : address.subarray(carrier[1], carrier[1] + 4)
 }
 
-/** Where clouds serve credentials to every caller that can reach them (168.63.129.16 is in a public range). */
+/** Metadata services of clouds (168.63.129.16 is in a public range). */
 const metadata = networksOf(
   "169.254.0.23",
   "169.254.10.10",
@@ -170,7 +167,7 @@ export const makeAddressGuard = (rules: AddressRules): AddressGuard => {
   }
 }
 
-/** The address a URL names without asking a resolver; null when it names a host that must be resolved. */
+/** Address in a URL's host; null for a name. */
 export const literalAddress = (hostname: string): string | null => {
   const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
   return isIP(host) === 0 ? null : host

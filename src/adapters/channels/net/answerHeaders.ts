@@ -1,9 +1,6 @@
 /**
- * The headers of an answer that are kept with an attempt: a few, short ones, and no cookie or token. They stand beside the
- * facts with the body of the answer and are erased with it.
- *
- * An answer without a body is kept only when its headers say something that any answer of any server does not: a row
- * for each attempt costs more than all else that is kept of it.
+ * The few short headers of an answer that are kept with an attempt, without cookies and tokens, and erased with it. An
+ * answer without a body is kept only for unusual headers: a row for each attempt costs more than the rest of it.
  */
 import type { Headers } from "../../../application/ports/Channels.ts"
 import { MASKED } from "../../../domain/delivery/exchange.ts"
@@ -11,7 +8,7 @@ import { MASKED } from "../../../domain/delivery/exchange.ts"
 const HEADERS_MAX = 32
 const LENGTH_MAX = 256
 
-/** They are about one connection. */
+/** They concern one connection. */
 const ofConnection: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -20,7 +17,6 @@ const ofConnection: ReadonlySet<string> = new Set([
   "trailer"
 ])
 
-/** Without a body they say nothing. */
 const ofEveryAnswer: ReadonlySet<string> = new Set(["date", "content-length", "content-type"])
 
 const mayBeSecret = /cookie|authoriz|authentic|token|secret|signature|password|api-?key/
@@ -32,9 +28,7 @@ const saysMore = (headers: Answered): boolean => {
   return false
 }
 
-/** Null where there is nothing to keep. */
 export const keptHeaders = (headers: Answered, hasBody: boolean): Headers | null => {
-  // Most answers say nothing worth a row, and nothing is copied out of them.
   if (!hasBody && !saysMore(headers)) return null
   const kept: Record<string, string> = {}
   let count = 0

@@ -1,4 +1,4 @@
-/** One request and its result: collects the answer, settles once, reports an outcome of the domain. */
+/** One request and its result: collects the answer, settles once. */
 import { type Clock, DateTime } from "effect"
 import type { Dispatcher } from "undici"
 import type { Reply } from "../../../application/ports/Channels.ts"
@@ -12,10 +12,10 @@ import { BODY_MAX, bodyText } from "./responseBody.ts"
 import type { Destination } from "./tries.ts"
 
 const NANOS_PER_MILLI = 1_000_000
-/** Of a body that comes in crumbs the beginning is kept: each of them takes a hundred bytes of memory, however small it is. */
+/** Keeps the beginning of a body that comes in crumbs: each takes 100 bytes of memory. */
 const PIECES_MAX = 4_096
 
-/** The result, and whether any byte of the request may have left: only then can the request have had an effect. */
+/** Result of a try; `begun`: a byte may have left, so the request can have had an effect. */
 export interface Tried extends Reply {
   readonly begun: boolean
   readonly exchange: Measured
@@ -23,10 +23,10 @@ export interface Tried extends Reply {
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
-/** A repeated header is ignored: its values may contradict each other. */
+/** Ignores a repeated header: its values may contradict each other. */
 const single = (header: string | string[] | undefined): string | null => (typeof header === "string" ? header : null)
 
-/** Several encodings, listed or repeated, are told apart from none. */
+/** Joins several encodings, to tell them from none. */
 const encodingOf = (headers: Headers): string | null =>
   headers["content-encoding"] === undefined ? null : String(headers["content-encoding"]).trim().toLowerCase()
 
@@ -62,7 +62,7 @@ export const makeAttempt = (
     ...(begunAt !== null && answeredAt !== null && { firstByteMs: msSince(begunAt, answeredAt) })
   })
 
-  /** The status is the answer: once it has arrived, no later failure changes it. */
+  /** Once a status has arrived, no later failure changes it. */
   const settle = (failure: FailureCode): void => {
     if (settled) return
     settled = true

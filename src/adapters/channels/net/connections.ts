@@ -1,18 +1,8 @@
 /**
- * Keep-alive HTTP/1.1 connections, pooled by destination, each to an address that was vetted for it.
- *
- * - A destination waits for its own connections only: whoever else calls the same server, of the same org or another,
- *   neither delays it nor lends it a connection. A changed destination has a new pool, so no request goes over a
- *   connection that was made under other settings.
- * - Pools without a connection are gone. Idle connections close after some seconds; beyond `CONNECTIONS_MAX` the one that
- *   was idle longest closes for the next, so that many destinations don't use up the descriptors.
- * - A connection carries one request at a time. A request is written at most once: what was written and
- *   got no answer is reported, never sent again from here.
- * - Giving up works in every phase: a request that waits is forgotten, a connection being made is
- *   destroyed, a written request takes its connection with it.
- *
- * It builds on undici's `Client` (one connection, its parser, its keep-alive hints) and not on its pool:
- * that one keeps requests that were given up in its queue and can't abandon a connection being made.
+ * Keep-alive HTTP/1.1 connections, pooled by destination and version of its settings, each to a judged address. One
+ * request at a time; a written request is never sent again from here. Giving up works in every phase: waiting,
+ * connecting, written.
+ * Built on undici's `Client`: its pool keeps given-up requests queued and can't abandon a connection in the making.
  */
 import type { Socket } from "node:net"
 import tls, { type SecureContext } from "node:tls"
@@ -22,66 +12,63 @@ import { type Connect, type ConnectOptions, guardedConnect, NotConnected, type S
 import { tlsTerms } from "./tlsTerms.ts"
 
 export const CONNECTIONS_PER_DESTINATION_MAX = 128
-/** Idle and busy together. Busy ones may be more: how many requests are under way is bounded elsewhere. */
+/** Beyond it the longest idle connection closes. Busy ones can exceed it: their number is bounded elsewhere. */
 const CONNECTIONS_MAX = 1_024
-/** Below the 5 s after which Node, uvicorn and Apache hang up, so that a request rarely meets a closing connection. */
+/** Below the 5 s of Node, uvicorn and Apache, so that a request rarely meets a closing connection. */
 const KEEP_ALIVE_MS = 4_000
 const RESPONSE_HEADERS_MAX = 16 * 1024
 /**
- * What may come over a connection for one request, in bytes and in interim answers. The parser reads on for as long as bytes come: blank
- * lines, interim answers and what stands beside the size of a chunk may never end. So 80 connections kept the event loop for two seconds
- * at a time.
+ * Bytes and interim answers read for one request. The parser accepts blank lines, interim answers and chunk extensions
+ * without end: 80 such connections blocked the event loop for 2 s.
  */
 const ANSWER_MAX = 512 * 1024
 const INTERIM_MAX = 1_000
 
-/** Of every connection that is closed: undici would make an error for each, with a stack that takes longer than the closing. */
+/** One for all: an Error with its stack takes longer than closing. */
 const closed = new Error("closed")
 const tooMuch = new Error("the answer never ends")
 
-/** A request under way and its result so far, as seen by the connection that carries it. */
+/** A request under way, as its connection reports on it. */
 export interface Exchange {
   readonly url: URL
-  /** Names the destination, its version and the server: what `url` and `secureContext` say goes for all of its exchanges. */
+  /** Names destination, version and server: exchanges of one pool share `url` and `secureContext`. */
   readonly pool: string
-  /** Whom it trusts and who we are to it; absent: as for everybody. */
+  /** Absent: the default one. */
   readonly secureContext?: SecureContext | undefined
   readonly request: Dispatcher.DispatchOptions
-  /** A connection is made for it; the steps are noted as they are done. */
+  /** Called when a connection is made for it; the steps are filled in as they are done. */
   readonly connecting: (steps: Steps) => void
-  /** From here on bytes of the request may have left, over a connection to this address and port. */
+  /** Called before bytes leave, over a connection to this address and port. */
   readonly begins: (address: string | undefined) => void
-  /** The final status line and headers; interim answers are left out. */
+  /** Called with the final status, not with interim answers. */
   readonly answered: (status: number, headers: Readonly<Record<string, string | string[] | undefined>>) => void
-  /** False ends the exchange: the rest of the body is not wanted. */
+  /** Answers false when the rest of the body is not wanted. */
   readonly received: (chunk: Buffer) => boolean
-  /** Called once, last. Null: the answer is complete. */
+  /** Called once, last; null: the answer is complete. */
   readonly ended: (failure: FailureCode | null) => void
 }
 
 export interface Connections {
-  /** Starts the exchange: now, or when a connection is free. */
+  /** Starts the exchange, or queues it until a connection is free. */
   readonly start: (exchange: Exchange) => void
-  /** Ends it in any phase; does nothing when it is over. */
+  /** Ends it in any phase. */
   readonly giveUp: (exchange: Exchange) => void
   readonly close: () => void
 }
 
-/** What all pools have in common. */
 interface Shared {
-  /** Of all pools; the one that has been idle longest is the first. */
+  /** Of all pools, longest idle first. */
   readonly idle: Set<Connection>
   open: number
 }
 
-/** `options`: by which way, and to which addresses. */
 export const makeConnections = (
   options: Omit<ConnectOptions, "secureContext">,
   connectionsMax = CONNECTIONS_MAX
 ): Connections => {
   const pools = new Map<string, Pool>()
   const shared: Shared = { idle: new Set(), open: 0 }
-  // Made once: with one for each, the connections that an org has made and that lead nowhere took a quarter of the event loop.
+  // Shared: one for each failing connection took a quarter of the event loop.
   let everybodys: SecureContext | undefined
   const contextFor = ({ url, secureContext }: Exchange): SecureContext | undefined => {
     if (secureContext !== undefined || url.protocol !== "https:") return secureContext
@@ -113,7 +100,7 @@ class Pool {
   readonly #connectionsMax: number
   readonly #onEmpty: () => void
   readonly #open = new Set<Connection>()
-  /** The most recently used connection is taken first, so that the rest can go idle and close. */
+  /** Used from its end, so that the rest can idle and close. */
   readonly #idle: Array<Connection> = []
   readonly #waiting = new Set<Exchange>()
 
@@ -138,7 +125,6 @@ class Pool {
     for (const connection of this.#open) if (connection.giveUp(exchange)) return
   }
 
-  /** The exchange of `connection` is over and it can carry the next. */
   free(connection: Connection): void {
     const next = this.#nextWaiting()
     if (next !== null) {
@@ -150,7 +136,6 @@ class Pool {
     this.#makeRoom(0)
   }
 
-  /** `connection` is closed, and its place in the pool is free. */
   gone(connection: Connection): void {
     this.#open.delete(connection)
     this.#shared.open -= 1
@@ -175,7 +160,7 @@ class Pool {
     return connection
   }
 
-  /** Closes what has been idle longest, whosever it is, until there is room for so many more. */
+  /** Closes the longest idle connections of all pools until there is room for `more`. */
   #makeRoom(more: number): void {
     for (const idle of this.#shared.idle) {
       if (this.#shared.open + more <= this.#connectionsMax) return
@@ -192,7 +177,7 @@ class Pool {
   }
 }
 
-/** One connection. It is its own handler: undici reports events to it, and it passes them to its exchange. */
+/** One connection; undici reports events to it. */
 class Connection implements Dispatcher.DispatchHandler {
   readonly #pool: Pool
   readonly #client: Client
@@ -202,10 +187,9 @@ class Connection implements Dispatcher.DispatchHandler {
   #answering = false
   #interim = 0
   #socket: Socket | null = null
-  /** Over the connection before this exchange. */
+  /** Bytes read before this exchange. */
   #readBefore = 0
   #closed = false
-  /** Of the connection it has. */
   #steps: Steps = {}
 
   constructor(origin: string, connect: Connect, pool: Pool) {
@@ -224,7 +208,7 @@ class Connection implements Dispatcher.DispatchHandler {
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: RESPONSE_HEADERS_MAX,
-      // The one deadline of an attempt covers everything; a timer per request would only cost.
+      // The deadline of the attempt covers these.
       headersTimeout: 0,
       bodyTimeout: 0
     })
@@ -242,7 +226,7 @@ class Connection implements Dispatcher.DispatchHandler {
     this.#client.dispatch(exchange.request, this)
   }
 
-  /** The client reads until nothing is left to read. */
+  /** The client reads until nothing is left. */
   #bound(socket: Socket): void {
     this.#socket = socket
     this.#readBefore = socket.bytesRead
@@ -266,7 +250,7 @@ class Connection implements Dispatcher.DispatchHandler {
     if (this.#closed) return
     this.#closed = true
     this.#client.destroy(closed, () => {})
-    // undici waits for a connection that is being made before it destroys it; that can take minutes.
+    // undici first waits for a connection in the making, for minutes.
     this.#connecting?.destroy()
     this.#pool.gone(this)
   }
@@ -302,12 +286,11 @@ class Connection implements Dispatcher.DispatchHandler {
     this.#end(error instanceof NotConnected ? error.code : broken ? "response_broken" : "connection_failed")
   }
 
-  /** A connection that failed once is not used again. */
   #end(failure: FailureCode | null): void {
     const exchange = this.#exchange!
     this.#exchange = null
     if (failure !== null) this.close()
-    // Not from inside undici's parser, which can't be entered twice: the listener may send at once.
+    // undici's parser can't be re-entered, and the listener may send at once.
     queueMicrotask(() => {
       if (!this.#closed) this.#pool.free(this)
       exchange.ended(failure)
@@ -315,5 +298,5 @@ class Connection implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Bytes that never became a status line: the parser stopped before it saw an answer begin. */
+/** True of bytes that never became a status line. */
 const isParserError = (error: Error): boolean => "code" in error && String(error.code).startsWith("HPE_")

@@ -1,13 +1,13 @@
 /**
- * One watch for all deadlines: it checks the requests under way every 25 ms, and sleeps while there are none. A
- * deadline is met late by a tick at most and never early. A timer per request costs more.
+ * One watch for all deadlines, cheaper than a timer per request: it looks every 25 ms and sleeps when idle. A deadline
+ * is met up to a tick late, never early.
  */
 import { type Clock, Effect, Latch } from "effect"
 
 const TICK = "25 millis"
 
 export interface Expiring {
-  /** True when its time was up; it is not asked again. */
+  /** Not called again after true. */
   readonly expired: (now: bigint) => boolean
 }
 
@@ -23,7 +23,7 @@ export const makeDeadlines = Effect.fnUntraced(function* <A extends Expiring>(
     const now = clock.monotonicTimeNanosUnsafe()
     const late = [...watched].filter((one) => one.expired(now))
     for (const one of late) watched.delete(one)
-    // The youngest first: a waiting request must not inherit the connection of one that expires with it.
+    // The youngest first: a waiting request must not inherit the connection of one that expires too.
     for (const one of late.toReversed()) onExpired(one)
     if (watched.size === 0) busy.closeUnsafe()
   })

@@ -1,6 +1,5 @@
 /**
- * Whether this process has used up its file descriptors, or the system's buffers: then a connection that can't be made, a
- * nameserver that can't be asked and a file that can't be read say nothing about the other side.
+ * Detects that this process has no file descriptors or buffers left: failures then say nothing about the other side.
  */
 import { closeSync, openSync } from "node:fs"
 
@@ -9,7 +8,7 @@ export const areUsedUp = (error: unknown): boolean =>
   "code" in error &&
   (error.code === "EMFILE" || error.code === "ENFILE" || error.code === "ENOBUFS")
 
-/** The error that opening anything meets now; null when a descriptor is left. */
+/** Error of opening any file; null when a descriptor is left. */
 export const lackOfDescriptors = (): Error | null => {
   try {
     closeSync(openSync("/dev/null", "r"))

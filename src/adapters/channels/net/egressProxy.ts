@@ -1,9 +1,6 @@
 /**
- * The way out through an HTTP proxy (CONNECT), so that receivers can allow one address. The proxy is asked for an address
- * that was judged here, so the guard stays in force; the proxy itself is the operator's and is not judged.
- *
- * A proxy that can't be reached or refuses us is our own fault and no destination's. A proxy that could not reach the
- * address says something about the destination.
+ * The way out through the operator's HTTP proxy (CONNECT), which is asked for an address judged here. A proxy that
+ * can't be reached or refuses is Posthaste's fault; one that can't reach the address is the destination's.
  */
 import http from "node:http"
 import { isIPv6, type Socket } from "node:net"
@@ -13,11 +10,11 @@ import type { FailureCode } from "../../../domain/delivery/classify.ts"
 export interface EgressProxy {
   readonly host: string
   readonly port: number
-  /** The value of `Proxy-Authorization`. */
+  /** Value of `Proxy-Authorization`. */
   readonly authorization: Redacted.Redacted | null
 }
 
-/** Reads `http://user:password@proxy.internal:3128`. An error does not repeat it: it may hold a password. */
+/** Reads `http://user:password@proxy.internal:3128`. Errors don't repeat it: it may hold a password. */
 export const parseEgressProxy = (given: string): Result.Result<EgressProxy, string> => {
   const url = URL.parse(given)
   const isProxy = url !== null && url.protocol === "http:" && url.hostname !== "" && /^\/?$/.test(url.pathname)
@@ -38,11 +35,11 @@ export const parseEgressProxy = (given: string): Result.Result<EgressProxy, stri
   })
 }
 
-/** 502, 503 and 504 of a proxy are about the address; every other refusal is about us. */
+/** 502, 503 and 504 concern the address, all else concerns Posthaste. */
 const codeOf = (status: number): FailureCode =>
   status === 502 || status === 503 || status === 504 ? "connection_failed" : "proxy_failed"
 
-/** A connection to the address, as the proxy made it, or why there is none. The callback is called once. */
+/** Connects to the address through the proxy. The callback is called once. */
 export const tunnel = (
   { host, port: proxyPort, authorization }: EgressProxy,
   address: string,
@@ -68,7 +65,7 @@ export const tunnel = (
     callback(...result)
   }
   request.once("connect", ({ statusCode }, socket, head) => {
-    // No listener of the request is left on it, and undici has not come to it yet.
+    // The request's listeners are gone, undici's not yet attached.
     socket.on("error", () => {})
     if (statusCode === undefined || statusCode < 200 || statusCode >= 300) {
       socket.destroy()
@@ -78,7 +75,7 @@ export const tunnel = (
     ;(socket as Socket).setNoDelay(true).setKeepAlive(true, 60_000)
     end(null, socket as Socket)
   })
-  // A proxy that does not know CONNECT answers as a server would.
+  // A proxy without CONNECT answers like a server.
   request.once("response", (response) => {
     response.destroy()
     end(codeOf(response.statusCode ?? 0), null)

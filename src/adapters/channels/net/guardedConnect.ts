@@ -1,13 +1,7 @@
 /**
- * Connects a socket, plain or TLS, to an address the guard allows. The guard judges an IP literal before
- * connecting, every answer of the resolver (one forbidden answer refuses them all, so a name can't mix
- * good and bad), and the address the socket ended up with before a byte is sent. The judged addresses are
- * the ones connected to: a later, different answer has no say.
- *
- * Through an egress proxy the same holds: the name is resolved and judged here, and the proxy is asked for the judged
- * address (CONNECT), never for the name. TLS goes from end to end.
- *
- * It knows no deadline: whoever waits destroys what it was given.
+ * Connects a socket, plain or TLS, to an address the guard allows: it judges literals, every answer of the resolver
+ * (one forbidden answer refuses all) and the connected address before a byte is sent. Through a proxy the name is
+ * resolved and judged here, and CONNECT names the address; TLS is end to end. The caller sets the deadline.
  */
 import net from "node:net"
 import tls from "node:tls"
@@ -18,10 +12,10 @@ import { type EgressProxy, tunnel } from "./egressProxy.ts"
 import { type Address, makeResolver, type Resolve } from "./resolver.ts"
 import { boundSessions } from "./tlsTerms.ts"
 
-/** One for all channels: what one has asked, another need not ask again. */
+/** Shared by all channels. */
 const systemResolve = makeResolver()
 
-/** The reason why there is no connection. It is made where the phase is known, so no code has to read error texts. */
+/** Failure with the code of its phase, so that error texts are never parsed. */
 export class NotConnected extends Error {
   readonly code: FailureCode
   constructor(code: FailureCode, cause?: unknown) {
@@ -30,7 +24,7 @@ export class NotConnected extends Error {
   }
 }
 
-/** Resolves a name for a socket, to addresses that the guard allows or to none. It is not asked about an IP literal. */
+/** Resolves a name to addresses that are all allowed. Not called for literals. */
 export const guardedLookup =
   (guard: AddressGuard, port: number, resolve: Resolve = systemResolve): net.LookupFunction =>
   (hostname, options, callback) =>
@@ -46,34 +40,29 @@ export const guardedLookup =
       return options.all === true ? callback(null, addresses) : callback(null, first.address, first.family)
     })
 
-/** Which addresses may be called, and by which way. */
 export interface EgressRules extends AddressRules {
   readonly proxy?: EgressProxy | null
 }
 
 type Connected = (...result: [null, net.Socket] | [NotConnected, null]) => void
 
-/** How long each step of making a connection took, in milliseconds, and where it led; what was not reached is absent. */
+/** Durations of the phases in milliseconds; unreached phases are absent. */
 export interface Steps {
-  /** With the port. Through a proxy it is the one that the proxy was asked for. */
+  /** With port; through a proxy, the address asked of it. */
   address?: string
   dnsMs?: number
   connectMs?: number
   tlsMs?: number
 }
 
-/** Gives it up. */
 interface Begun {
   readonly destroy: () => void
 }
 
-/**
- * Gives up a connection that is being made. Null when none was started: the callback got the reason. The steps are noted
- * as they are done.
- */
+/** Answers a handle to give up; null when the callback was called at once. Steps are noted as they are done. */
 export type Connect = (callback: Connected, steps: Steps) => Begun | null
 
-/** One way to addresses that were judged. What comes after its end is nobody's. */
+/** Connects to judged addresses, directly or through the proxy. */
 type Way = (addresses: ReadonlyArray<Address>, to: Destination) => Begun
 
 interface Destination {
@@ -85,7 +74,7 @@ interface Destination {
 
 const withPort = (address: string, port: number): string => `${net.isIPv6(address) ? `[${address}]` : address}:${port}`
 
-/** Notes steps that follow each other. */
+/** Notes consecutive steps. */
 const stopwatch = (steps: Steps) => {
   let last = performance.now()
   return (step: Exclude<keyof Steps, "address">) => {
@@ -99,11 +88,11 @@ export interface ConnectOptions {
   readonly guard: AddressGuard
   readonly resolve?: Resolve | undefined
   readonly proxy?: EgressProxy | null | undefined
-  /** Who is trusted, and who we are; absent: those that Node trusts, and nobody. */
+  /** Absent: Node's trust, no client certificate. */
   readonly secureContext?: tls.SecureContext | undefined
 }
 
-/** TLS sessions are resumed among the connections of one call. */
+/** Connections of one call resume each other's TLS sessions. */
 export const guardedConnect = (
   url: URL,
   { guard, resolve = systemResolve, proxy = null, secureContext }: ConnectOptions
@@ -133,7 +122,7 @@ export const guardedConnect = (
     (proxy: EgressProxy): Way =>
     (addresses, { steps, completed, end, isOver }) => {
       let socket: net.Socket | null = null
-      // There is one try: most proxies have a way to IPv4, not all to IPv6.
+      // One try, so IPv4: not all proxies reach IPv6.
       const { address } = addresses.find(({ family }) => family === 4) ?? addresses[0]!
       steps.address = withPort(address, port)
       const tunnelling = tunnel(proxy, address, port, (code, plain) => {
@@ -174,7 +163,7 @@ export const guardedConnect = (
     const socket = secure ? tls.connect({ ...target, ...secured() }) : net.connect(target)
     let reached = false
 
-    // The first listener, so that not even a TLS hello goes to an address that was not judged.
+    // Listens first, so that not even a TLS hello goes to an unjudged address.
     socket.prependOnceListener("connect", () => {
       reached = true
       completed("connectMs")
@@ -214,7 +203,7 @@ export const guardedConnect = (
     }
     if (literal !== null) begin([{ address: literal, family: net.isIP(literal) }])
     else {
-      // Nothing is made for a name that nobody knows: what TLS needs was half of what such an attempt cost.
+      // Sockets are made after resolving: for an unknown name they were half of the cost.
       lookup(url.hostname, { all: true }, (error, found) => {
         if (isOver) return
         if (error !== null) return end(error as NotConnected, null)

@@ -1,8 +1,6 @@
 /**
- * The rules for a request to a server of the org, judged when its settings are written: the URL, its address if it has
- * one, and the headers. Each check answers null or the reason, in words the owner can act on.
- *
- * A host name is not resolved here: its addresses are judged at every connection.
+ * Rules for requests to an org's server, judged when settings are written: URL, literal address, headers. Checks answer
+ * null or a reason for the owner. Host names are judged at each connection.
  */
 import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
@@ -67,7 +65,6 @@ export const checkUrl = (text: string): string | null => {
   return null
 }
 
-/** A URL, and its address if its host is one. */
 export const makeCheckTarget =
   (guard: AddressGuard) =>
   (text: string): string | null => {
@@ -77,7 +74,7 @@ export const makeCheckTarget =
     return checkAddress(guard, url.hostname, portOf(url))
   }
 
-/** Whether the address of a host that is one, or this machine, may be called. A name is judged when it is resolved. */
+/** Judges literals and localhost; other names are judged when resolved. */
 export const checkAddress = (guard: AddressGuard, hostname: string, port: number): string | null => {
   const local = /(?:^|\.)localhost\.?$/.test(hostname)
   const address = local ? "127.0.0.1" : literalAddress(hostname)

@@ -1,14 +1,9 @@
 /**
- * Asks for the addresses of a host name.
- *
- * - No question holds up another one. `dns.lookup` runs on the four threads that the whole process shares: four names whose
- *   nameserver never answers stopped every new connection of everybody. These questions wait on the event loop, each on its own
- *   sockets, and as many as there are sends under way, so the shares of an org's sends are its shares here too.
- * - A question ends after `DEADLINE_MS`, whatever the nameservers do. Whoever asks for the same name meanwhile waits with it.
- * - An answer is kept as long as its TTL says, within bounds; a failure for a moment. What is kept is judged at each use.
- * - A process without file descriptors can ask nobody: the error says so, and what was read of files before stays.
- * - `/etc/hosts` comes first, and names are completed with the search domains of `/etc/resolv.conf`, as the system does it.
- *   Nothing else of the system's name services is asked.
+ * Resolves host names on the event loop. `dns.lookup` shares four threads: four silent nameservers stopped all new
+ * connections.
+ * A question ends after `DEADLINE_MS` and is shared by all callers of the name. Answers are kept for their TTL within
+ * bounds. Without descriptors the error says so, and files read before stay. `/etc/hosts` comes first; search domains
+ * of `/etc/resolv.conf` apply; no other name service is asked.
  */
 import { Resolver } from "node:dns"
 import { readFileSync } from "node:fs"
@@ -20,26 +15,26 @@ export interface Address {
   readonly family: number
 }
 
-/** The callback is called once, never before the call returns. */
+/** The callback is called once, after the call has returned. */
 export type Resolve = (
   hostname: string,
   callback: (error: Error | null, addresses: ReadonlyArray<Address>) => void
 ) => void
 
 const DEADLINE_MS = 5_000
-/** How long one nameserver gets for one try. */
+/** For one try of one nameserver. */
 const TRY_MS = 1_500
-/** How long the addresses of one family are waited for when the other's are there. */
+/** Wait for the second family once the first has answered. */
 const OTHER_FAMILY_MS = 300
 const KEPT_MIN_MS = 1_000
 const KEPT_MAX_MS = 60_000
 const FAILURE_KEPT_MS = 1_000
 const KEPT_NAMES = 10_000
-/** How often files are read again. */
+/** Interval of reading the files again. */
 const FILES_MS = 5_000
 
 interface Options {
-  /** Instead of those of the system, as `127.0.0.1:53`. */
+  /** Such as `127.0.0.1:53`; absent: the system's. */
   readonly servers?: ReadonlyArray<string>
   readonly hosts?: string
   readonly resolvConf?: string
@@ -57,7 +52,7 @@ interface Kept {
 
 type Asker = Parameters<Resolve>[1]
 
-/** Null when a file can't be read because no descriptor is left. */
+/** Null when no descriptor is left to read it. */
 const textOf = (file: string): string | null => {
   try {
     return readFileSync(file, "utf8")
@@ -74,7 +69,7 @@ const wordsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
       .split(/\s+/)
   )
 
-/** By lower-case name, as `/etc/hosts` has them. */
+/** Keys are lower-case names. */
 const hostsOf = (text: string): ReadonlyMap<string, ReadonlyArray<Address>> => {
   const hosts = new Map<string, ReadonlyArray<Address>>()
   for (const [address = "", ...names] of wordsOf(text)) {
@@ -90,7 +85,7 @@ const hostsOf = (text: string): ReadonlyMap<string, ReadonlyArray<Address>> => {
 
 interface Search {
   readonly domains: ReadonlyArray<string>
-  /** A name with fewer dots is completed before it is asked for as it is. */
+  /** Names with fewer dots are completed before they are asked as they are. */
   readonly ndots: number
 }
 
@@ -104,7 +99,7 @@ const searchOf = (text: string): Search => {
   }
 }
 
-/** In the order in which they are asked for. */
+/** Names to ask for, in order. */
 const completed = (name: string, { domains, ndots }: Search): ReadonlyArray<string> => {
   const longer = domains.map((domain) => `${name}.${domain}`)
   return name.split(".").length - 1 < ndots ? [...longer, name] : [name, ...longer]
@@ -112,14 +107,14 @@ const completed = (name: string, { domains, ndots }: Search): ReadonlyArray<stri
 
 const notFound = (hostname: string) => Object.assign(new Error(`${hostname} has no address`), { code: "ENOTFOUND" })
 
-/** One family's part of an answer. */
+/** Answer for one address family. */
 interface Part {
   readonly addresses: ReadonlyArray<Address>
   readonly ttl: number
   readonly error: NodeJS.ErrnoException | null
 }
 
-/** The nameserver has answered, and there is no such name or no address of this family. */
+/** The nameserver answered that the name or family has no address. */
 const isAbsent = (error: NodeJS.ErrnoException | null) => error?.code === "ENOTFOUND" || error?.code === "ENODATA"
 
 export const makeResolver = ({
@@ -147,11 +142,11 @@ export const makeResolver = ({
   const keep = (name: string, found: Kept) => {
     kept.delete(name)
     kept.set(name, found)
-    // A map keeps the order of insertion: the first was asked for longest ago.
+    // Maps keep insertion order: drops the oldest question.
     if (kept.size > KEPT_NAMES) kept.delete(kept.keys().next().value!)
   }
 
-  /** Both families at once. `done` is called once, with a part each that has come. */
+  /** Asks for both families. `done` is called once, with the parts that came. */
   const askOnce = (name: string, deadline: number, done: (parts: ReadonlyArray<Part>) => void) => {
     const resolver = new Resolver({ timeout: tryMs, tries: 2 })
     if (servers !== undefined) resolver.setServers(servers)
@@ -179,11 +174,11 @@ export const makeResolver = ({
     resolver.resolve6(name, { ttl: true }, part(6))
   }
 
-  /** The first of the names that has addresses. */
+  /** Answers for the first name that has addresses. */
   const ask = (names: ReadonlyArray<string>, deadline: number, done: (found: Kept) => void) => {
     const [name, ...others] = names
     askOnce(name!, deadline, (parts) => {
-      // IPv4 first: a host without a way to IPv6 would fail at each first address.
+      // IPv4 first, for hosts without a way to IPv6.
       const found = parts.filter(({ addresses }) => addresses.length > 0)
       const addresses = found.flatMap(({ addresses }) => addresses).toSorted((a, b) => a.family - b.family)
       if (addresses.length > 0) {
@@ -193,7 +188,7 @@ export const makeResolver = ({
       const failure = parts.find(({ error }) => error !== null && !isAbsent(error))?.error
       if (others.length > 0 && failure === undefined && parts.length === 2) return ask(others, deadline, done)
       const unanswered = failure ?? (parts.length < 2 ? new Error(`no nameserver has answered for ${name}`) : null)
-      // A nameserver that could not be asked is reported as one that refused.
+      // Without descriptors a question fails as if refused.
       const error = unanswered === null ? notFound(name!) : (lackOfDescriptors() ?? unanswered)
       done({ until: now() + FAILURE_KEPT_MS, error, addresses: [] })
     })
@@ -204,7 +199,7 @@ export const makeResolver = ({
     const { hosts, search } = filesNow()
     const written = hosts.get(name)
     if (written !== undefined) return queueMicrotask(() => callback(null, written))
-    // RFC 6761: never asked of a nameserver.
+    // RFC 6761: never sent to a nameserver.
     if (name === "invalid" || name.endsWith(".invalid")) return queueMicrotask(() => callback(notFound(hostname), []))
     const known = kept.get(name)
     if (known !== undefined && known.until > now()) return queueMicrotask(() => callback(known.error, known.addresses))

@@ -1,12 +1,7 @@
 /**
- * Makes single attempts over shared keep-alive connections and reports the outcome of each.
- *
- * - One deadline covers waiting for a connection, connecting, the request and the whole answer. It never fires early,
- *   and late by some 25 ms at most.
- * - The status line is the answer. Once it has arrived, a body that stalls, breaks off or never ends changes nothing:
- *   the part that was read is kept, up to a cap.
- * - Nothing is retried and no redirect followed here: one call makes at most one request.
- * - Interrupting an attempt takes the request back as far as that is still possible.
+ * Makes single attempts over shared connections: one request at most, no retry, no redirect. One deadline, late by up
+ * to 25 ms, covers all of it. Once a status has arrived, a body that stalls or breaks changes nothing. Interrupting
+ * takes the request back as far as possible.
  */
 import type { SecureContext } from "node:tls"
 import { Clock, Effect, type Scope } from "effect"
@@ -20,15 +15,14 @@ import type { Resolve } from "./resolver.ts"
 
 export interface Destination {
   readonly url: URL
-  /** The version of its settings. */
+  /** Version of the settings. */
   readonly version: number
-  /** Whose connections it uses: nobody else's, no other version's and no other server's. */
+  /** Name of its pool: by destination, version and server. */
   readonly pool: string
   readonly secureContext?: SecureContext | undefined
   readonly timeoutNanos: bigint
 }
 
-/** A request that was made before its try. */
 export interface Prepared {
   readonly destination: Destination
   readonly request: Dispatcher.DispatchOptions
@@ -36,11 +30,11 @@ export interface Prepared {
 
 const TIMEOUT_MAX_MS = 30_000
 
-/** Within what any try may take, whatever its settings say. */
+/** Capped at the most any try may take. */
 const timeoutNanosOf = (timeoutMs: number): bigint =>
   BigInt(Math.min(Math.max(timeoutMs, 1), TIMEOUT_MAX_MS)) * 1_000_000n
 
-/** The name of the pool is made here, once, and not at each try. */
+/** Made once per target, not per try: it names the pool. */
 export const destinationOf = (
   { id, version }: { readonly id: string; readonly version: number },
   url: URL,
@@ -54,13 +48,13 @@ export const destinationOf = (
   timeoutNanos: timeoutNanosOf(timeoutMs)
 })
 
-/** `requestAt` makes the request for the try's time, in unix milliseconds. */
+/** `requestAt` gets the try's time in unix milliseconds. */
 export type Try = (
   destination: Destination,
   requestAt: (now: number) => Dispatcher.DispatchOptions
 ) => Effect.Effect<Tried>
 
-/** `resolve` replaces the system's resolver. Connections close with the scope. */
+/** Connections close with the scope. */
 export const makeTries = Effect.fnUntraced(function* (
   { proxy, ...rules }: EgressRules,
   resolve?: Resolve
