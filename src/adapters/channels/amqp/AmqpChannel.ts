@@ -1,17 +1,9 @@
 /**
- * The channel `amqp`: publishes a message to an exchange of the org's own RabbitMQ: persistent, mandatory and with a
- * confirm, one call, at most one message, within the target's deadline.
- *
- * - A confirm means SENT and DELIVERED: the message is in the queues that are bound, on disk where they are durable.
- * - What the broker returned is in no queue. It is refused for good: to publish it again would change nothing.
- * - A message may have been taken when the connection, the channel or the deadline ended before its confirm. It is
- *   published again under the same `message-id`, by which consumers drop it, unless the target leaves that to a person.
- * - An exchange that does not exist, a login that is refused and a broker that takes nothing for now say nothing about
- *   the message: it waits, and no attempt is used up.
- *
- * Each target has a connection and a channel of its own, so that no target can take another one's along. They are made
- * for the first message and closed a while after the last. It leaves out rate limits, circuits and how many messages may
- * be under way: they are settled before.
+ * The channel `amqp`: publishes a message to an exchange of the org's RabbitMQ, persistent, mandatory, with a confirm.
+ * A confirm is DELIVERED; a returned message is refused for good. A message without a confirm is published again under
+ * the same `message-id`, unless the target leaves that to a person.
+ * A missing exchange, a refused login and a blocked broker use up no attempt. Each target has its own connection, so
+ * that none takes down another's.
  */
 import { Clock, DateTime, Duration, Effect, RcMap, Redacted, Result } from "effect"
 import type { Channel, Connection, OutboundMessage, Reply } from "../../../application/ports/Channels.ts"
@@ -30,7 +22,6 @@ import { type AmqpTargetSettings, checkUrl, hostOf, portOf, secrets, settings, w
 
 type Target = OpenDestination<AmqpTargetSettings>
 
-/** `resolve` replaces the system's resolver. */
 export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTargetSettings> => {
   const guard = makeAddressGuard(rules)
   const isProxied = rules.proxy != null
@@ -45,7 +36,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTarg
     settings,
     secrets,
     ownSecretsMax: 0,
-    // Nothing is asked about a URL that stays as it is: the operator may have closed its network since.
+    // An unchanged URL is not judged again: the operator may have closed its network since.
     faultsOf: ({ settings: { url }, given }) => {
       const reason = !given.includes("url") ? null : isProxied ? NO_WAY : checkUrl(url, guard)
       return reason === null ? [] : [{ field: "url", reason }]
@@ -76,25 +67,24 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTarg
   }
 }
 
-/** The proxy is there so that nothing leaves by another way. */
+/** The proxy exists so that no traffic bypasses it. */
 const NO_WAY = "brokers can't be called: this Posthaste calls through POSTHASTE_EGRESS_PROXY, which is for HTTP"
 
-/** What is accepted already waits, until the proxy is gone or the target is. */
+/** Accepted messages wait until the proxy or the target is gone. */
 const withoutWay: Connection<AmqpTargetSettings> = {
   send: () =>
     Effect.succeed({ outcome: deferredBy("proxy_failed", "circuit", REPAIR_WAIT_MS, 0, NO_WAY), responseBody: null })
 }
 
-/** How long a connection that nobody uses stays. */
 const IDLE = Duration.minutes(1)
-/** Confirms and returned messages. What is returned was sent before. */
+/** Bounds confirms and returned messages, which carry the bytes of what was sent. */
 const ANSWERS_MAX = { bytes: 1_048_576, perByte: 4 }
-/** How long the messages of a broker that takes none wait before it is looked at again. */
+/** Pause before a blocked broker is looked at again. */
 const BLOCKED_WAIT_MS = 2_000
-/** The circuit of the target holds its messages back: by itself this one hardly waits. */
+/** Short: the circuit of the target holds its messages back. */
 const REPAIR_WAIT_MS = 1_000
 
-/** A connection and its channel, or why there is none. Either is used until somebody finds that it is of no more use. */
+/** A connection with its channel, or the reason why there is none. Kept until a use finds it broken. */
 interface Line {
   readonly key: string
   readonly made: Result.Result<
@@ -110,7 +100,7 @@ interface Line {
 
 const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve | undefined) {
   const clock = yield* Clock.Clock
-  /** What the next line of a key is made for. */
+  /** Target for which the next line of a key is opened. */
   const wanted = new Map<string, Target>()
   const lines = yield* RcMap.make({
     lookup: (key: string) =>
@@ -121,7 +111,7 @@ const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve 
     idleTimeToLive: IDLE
   })
 
-  /** Only the first to find out: the next line of the key may be there already. */
+  /** Only the first to find out: the next line of the key may exist already. */
   const giveUp = (line: Line) =>
     Effect.suspend(() => {
       if (!line.given) return Effect.void
@@ -157,7 +147,7 @@ const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve 
         duration: Duration.millis(settings.timeoutMs),
         orElse: () => {
           const blocked = line !== null && Result.isSuccess(line.made) && line.made.success.isBlocked()
-          // A connection that stays silent is of no use; one that is blocked will say when it is not.
+          // A silent connection is given up; a blocked one reports when it is free.
           const given = line === null || blocked ? Effect.void : giveUp(line)
           const code = line === null ? "timeout" : blocked ? "broker_blocked" : "unconfirmed"
           return Effect.as(
@@ -213,7 +203,7 @@ const lineTo = Effect.fnUntraced(function* (target: Target, guard: AddressGuard,
   }
 })
 
-/** Ids that are too long for the property of their name stand in a header. */
+/** Ids too long for their property go into a header. */
 const envelopeOf = (message: OutboundMessage, { exchange, routingKey }: AmqpTargetSettings) => {
   const { messageId, orgId, epoch, attempt, eventType, correlationId } = message
   const short = (text: string | null) => (text !== null && fitsShort(text) ? text : null)
@@ -260,7 +250,6 @@ const notConnected = ({ code }: NotConnected, durationMs: number): AttemptOutcom
     ? deferredBy(code, "circuit", REPAIR_WAIT_MS, durationMs)
     : outcomeOfFailure(code, durationMs)
 
-/** The broker may have taken it. */
 const doubted = (
   code: FailureCode,
   { unconfirmed }: AmqpTargetSettings,
@@ -269,6 +258,5 @@ const doubted = (
 ): AttemptOutcome => {
   const failed = outcomeOfFailure(code, durationMs, detail)
   if (unconfirmed === "resend" || failed.type !== "Unreachable") return failed
-  // There is nobody to ask.
   return { type: "Unknown", error: failed.error, status: null, reconcileAfterMs: null, durationMs }
 }

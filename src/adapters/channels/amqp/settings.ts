@@ -1,4 +1,4 @@
-/** What an AMQP target is made of: an exchange of somebody's RabbitMQ that messages are published to. */
+/** Settings of an AMQP target: an exchange of an org's RabbitMQ. */
 import { Schema } from "effect"
 import { brokerText, commonSettings, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { SecretField } from "../../../application/ports/Channels.ts"
@@ -11,9 +11,9 @@ export interface AmqpTargetSettings extends DestinationSettings {
   readonly url: string
   /** Empty: the broker's default exchange, whose routing keys are names of queues. */
   readonly exchange: string
-  /** Of messages that bring none. */
+  /** For messages that bring none. */
   readonly routingKey: string
-  /** What becomes of a message that the broker did not confirm in time, and that it may have taken. */
+  /** Decides about a message that the broker may have taken without confirming. */
   readonly unconfirmed: "resend" | "deadLetter"
 }
 
@@ -44,7 +44,7 @@ export const secrets = {
   password: {
     schema: Schema.String,
     replaceable: true,
-    // It is kept as it was written in the URL.
+    // Stored as it was written in the URL.
     alsoWritten: (written) => (isDecodable(written) ? [decodeURIComponent(written)] : []),
     within: {
       setting: "url",
@@ -59,7 +59,7 @@ export const secrets = {
   }
 } as const satisfies Record<string, SecretField>
 
-/** The URL to connect with. The password is kept as it was written in it. */
+/** The password is inserted as it was written in the URL. */
 export const withPassword = (text: string, password: string | null): string => {
   if (password === null) return text
   const url = new URL(text)
@@ -73,7 +73,7 @@ const TLS_PORT = 5671
 export const portOf = ({ port, protocol }: URL): number =>
   port === "" ? (protocol === "amqps:" ? TLS_PORT : TCP_PORT) : Number(port)
 
-/** Why a URL names no broker that may be called; a name is judged again when it is resolved. */
+/** Reason why a URL names no broker that may be called; null when it does. Names are judged again when resolved. */
 export const checkUrl = (text: string, guard: AddressGuard): string | null => {
   const url = URL.parse(text)
   if (url === null || (url.protocol !== "amqp:" && url.protocol !== "amqps:") || url.hostname === "") {
@@ -96,5 +96,5 @@ const isDecodable = (text: string): boolean => {
   }
 }
 
-/** The host as a socket wants it: an IPv6 address without its brackets. */
+/** An IPv6 address has no brackets. */
 export const hostOf = ({ hostname }: URL): string => literalAddress(hostname) ?? hostname
