@@ -1,12 +1,8 @@
 /**
- * Reads what Meta posts to its webhooks, as far as it says what became of messages.
- *
- * The signature is an HMAC-SHA256 over the bytes as they came: Meta escapes characters in a way that no JSON writer of ours
- * would repeat, so a body must be checked before it is parsed and never after. Which secret it is to be checked with only
- * the body says; `numbersIn` finds the phone numbers by their key in the plain bytes. A person who writes such a key in a
- * message can't pretend to be one: quotes inside a JSON text are escaped.
- *
- * Of what a status holds, only ids, times and codes are read. Phone numbers and Meta's own texts stay where they are.
+ * Reads Meta's webhooks about sent messages: ids, times and codes, never phone numbers or texts. The HMAC-SHA256 covers
+ * the raw bytes, which no JSON writer would reproduce, so it is checked before parsing. Only the body tells which
+ * secret applies: `numbersIn` finds the phone number ids by their key. Escaped quotes keep a person's message from
+ * forging one.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { DateTime, Layer, Redacted, Result } from "effect"
@@ -26,7 +22,7 @@ export const layer = (codes: CodeOverrides) =>
 const NUMBERS_MAX = 1_000
 
 const numbersIn = (body: Uint8Array): ReadonlyArray<string> | null => {
-  // Latin-1 reads any bytes, and those that matter are ASCII.
+  // Latin-1 decodes any bytes; the ids are ASCII.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1")
   const numbers = new Set([...text.matchAll(/"phone_number_id"\s*:\s*"(\d{1,32})"/g)].map(([, number]) => number!))
   return numbers.size > NUMBERS_MAX ? null : [...numbers]
@@ -45,7 +41,7 @@ const read = (body: Uint8Array): Result.Result<ReadonlyArray<Notice>, string> =>
   Result.flatMap(parsed(body), (whole) => {
     const { entry } = membersOf(whole)
     if (!Array.isArray(entry)) return Result.fail("it has no list entry")
-    // JSON that was not too deep to be parsed may be too deep to be written.
+    // JSON shallow enough to parse can be too deep to write.
     return Result.try({
       try: () => entry.flatMap((one) => itemsOf(membersOf(one)["changes"])).map(noticeOf),
       catch: () => "its lists and objects lie too deep in each other"
@@ -100,7 +96,7 @@ const control = /[\u0000-\u001f\u007f]/
 const isProviderId = (id: unknown): id is string =>
   typeof id === "string" && id !== "" && id.length <= PROVIDER_ID_MAX && !control.test(id) && id.isWellFormed()
 
-/** Seconds since 1970 as a text or a number, up to the year 9999. */
+/** Seconds since 1970 as text or number, up to the year 9999. */
 const momentOf = (timestamp: unknown): DateTime.Utc | null => {
   const text = typeof timestamp === "number" ? String(timestamp) : timestamp
   return typeof text === "string" && /^\d{1,11}$/.test(text) ? DateTime.makeUnsafe(Number(text) * 1000) : null
@@ -112,7 +108,7 @@ const unexplained: DeliveryError = {
   retryable: false
 }
 
-/** A failure is final, so a code that nobody knows is not one that may pass. */
+/** A reported failure is final, so unknown codes count as permanent. */
 const UNKNOWN_IS_LIKE = 400
 
 const errorOf = (status: Members, codes: CodeOverrides): DeliveryError => {

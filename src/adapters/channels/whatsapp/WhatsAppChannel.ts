@@ -1,15 +1,8 @@
 /**
- * The channel `whatsapp`: sends a message through Meta's WhatsApp Cloud API and reports what came of it: one call, at most one request,
- * within the account's deadline (see net/tries.ts).
- *
- * - Meta drops no duplicates and can't be asked what became of a request. So a try that may have been taken is in
- *   doubt: no answer after bytes were sent, an answer that does not come from Meta's API, a 2xx that can't be read.
- *   Each request carries which attempt it is (domain/whatsapp/callbackData.ts), receipts repeat it, and one is waited
- *   for. Without one the account says what happens: a dead letter for a person to decide, or another try.
- * - What Meta refuses because of the sender and not the message costs no attempt: a throttle makes the account, or
- *   the message, wait; an account that can't send opens its circuit (errors.ts).
- *
- * A message that Meta took is SENT; a receipt says that it arrived.
+ * The channel `whatsapp`: sends through Meta's WhatsApp Cloud API, one request at most. Meta drops no duplicates and
+ * can't be asked. So a try that may have been taken waits for a receipt, which repeats the attempt's id
+ * (domain/whatsapp/callbackData.ts); without one the account's settings decide. Throttles and refusals of the sender
+ * cost no attempt (errors.ts).
  */
 import { Clock, Effect, Result } from "effect"
 import type { Fault } from "../../../application/errors.ts"
@@ -32,16 +25,16 @@ import { secrets, settings, type WhatsAppSettings } from "./settings.ts"
 import { makeThrottles, type Throttles } from "./throttles.ts"
 
 export interface Options {
-  /** Where Meta's Graph API is. */
+  /** Of Meta's Graph API. */
   readonly baseUrl: URL
-  /** What an operator says about error codes, over what the table says. */
+  /** Operator's overrides of errors.ts. */
   readonly codes: CodeOverrides
   readonly proxy?: EgressProxy | null
 }
 
-/** Meta asks for six seconds between messages from one number to one recipient. */
+/** Meta asks for 6 s between messages from one number to one recipient. */
 const PAIR_WAIT_MS = 6_000
-/** The circuit of an account that can't send holds its messages back: by itself this one hardly waits. */
+/** Short: the circuit of the account holds its messages back. */
 const ACCOUNT_WAIT_MS = 1_000
 const DAY_MS = 24 * 3600 * 1000
 
@@ -56,7 +49,7 @@ const noReceipt: DeliveryError = {
   retryable: false
 }
 
-/** Where the API is was said by the operator and by no org, so it may be anywhere but where clouds keep credentials. */
+/** The operator chose the API's address, so all but metadata addresses are allowed. */
 const rules = { allowedNetworks: Result.getOrThrow(parseNetworks("0.0.0.0/0,::/0")), exemptions: [] }
 
 export const channel = (options: Options): Channel<WhatsAppSettings> => ({
@@ -77,7 +70,7 @@ export const channel = (options: Options): Channel<WhatsAppSettings> => ({
   ownSecretsMax: 0,
   faultsOf: () => [],
   ownership: ownershipAt({ baseUrl: options.baseUrl, rules: { ...rules, proxy: options.proxy ?? null } }),
-  // The recipient is a phone number, and the destination the account it is written to from.
+  // `to` is a phone number; the destination is the account that writes to it.
   addresseeOf: ({ to, templateCode, body }) => {
     const recipient = recipientOf(to)
     const payload = readPayload(templateCode, body)
@@ -123,7 +116,7 @@ const open = Effect.fnUntraced(function* ({ baseUrl, codes, proxy }: Options) {
         }
       )
     },
-    // Meta can't be asked, and a receipt would have settled the attempt before this was due.
+    // Meta can't be asked, and a receipt would have settled the attempt earlier.
     reconcile: (_, { destination }) =>
       destination.settings.reconcile.otherwise === "resend"
         ? Effect.succeed(reply(sendAgain))
@@ -140,7 +133,7 @@ const sendAgain: AttemptOutcome = {
   durationMs: 0
 }
 
-/** Not sent at all: Meta would refuse it. */
+/** Deferred without a request: Meta would refuse it. */
 const held = (afterMs: number): AttemptOutcome => ({
   type: "Deferred",
   error: errorOf("pair_throttled", "too many messages from this number to this recipient in a short time", true),
@@ -152,7 +145,7 @@ const held = (afterMs: number): AttemptOutcome => ({
 
 const errorOf = (code: string, message: string, retryable: boolean): DeliveryError => ({ code, message, retryable })
 
-/** What is known of throttles, and what this try may add to it. */
+/** Known throttles, and the channel's part in them. */
 interface Pace {
   readonly throttles: Throttles
   readonly pair: string
@@ -178,11 +171,11 @@ const outcomeOf = (tried: Tried, { destination }: Account, codes: CodeOverrides,
     const error = deliveryErrorOf(graphError.code, verdict)
     return judged(verdict.class, outcome, error, account.phoneNumberId, pace)
   }
-  // A gateway in front of Meta's API answered, or nothing did. A refusal of the sender comes before a message is taken.
+  // A gateway answered. It refuses senders before Meta takes a message.
   if (status === 401 || status === 403 || status === 429) {
     return judged(classOfStatus(status), outcome, { ...outcome.error, retryable: true }, account.phoneNumberId, pace)
   }
-  // A 503 without Meta's words may come from a gateway that gave up on a request Meta has taken.
+  // A 503 may come from a gateway that gave up on a request Meta has taken.
   const doubted = status !== null && status >= 500 ? asUnknown(outcome) : withoutDedupe(outcome, begun)
   return doubted.type === "Unknown" ? { ...doubted, reconcileAfterMs: account.reconcile.waitMs } : doubted
 }

@@ -1,4 +1,4 @@
-/** Reads what Meta answers: the id it gave a message, or the error it has. Anything else is read as neither. */
+/** Reads Meta's answers: the id of the message, or the error. */
 import { Result } from "effect"
 import type { GraphError } from "./errors.ts"
 
@@ -19,20 +19,20 @@ const parsed = (body: string | null): Members =>
 
 export const PROVIDER_ID_MAX = 512
 
-/** The id under which receipts will speak of the message; null when there is none to be read. */
+/** Id that receipts will carry. */
 export const providerMessageIdOf = (body: string | null): string | null => {
   const { messages } = parsed(body)
   const { id } = membersOf(itemsOf(messages)[0])
   return typeof id === "string" && id !== "" && id.length <= PROVIDER_ID_MAX ? id : null
 }
 
-/** The id of the thing that was asked about. */
+/** Id of the requested object. */
 export const idOf = (body: string | null): string | null => {
   const { id } = parsed(body)
   return typeof id === "string" ? id : null
 }
 
-/** Null when the body does not come from Meta's API, but from something in front of it. */
+/** Null when the body is not from Meta's API. */
 export const graphErrorOf = (body: string | null): GraphError | null => {
   const { code, error_subcode: subcode, is_transient: isTransient } = membersOf(parsed(body)["error"])
   return typeof code === "number" && Number.isSafeInteger(code)

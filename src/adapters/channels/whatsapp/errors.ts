@@ -1,22 +1,20 @@
 /**
- * What Meta's error codes mean for a message, in one table. The code is what counts: Meta answers a rate limit and a
- * bad parameter with the same HTTP status, and changes titles and texts at will.
- *
- * An operator who knows better can say so (`parseCodes`). The words are ours because they become part of facts, which
- * are kept for ever, while Meta's text may repeat what was sent; it is kept with the attempt's answer.
+ * Meaning of Meta's error codes. The code decides: Meta's HTTP statuses are ambiguous, its texts change. Operators can
+ * override codes (`parseCodes`). Facts are kept for ever, so they hold Posthaste's words; Meta's text may repeat what
+ * was sent.
  */
 import { Result } from "effect"
 import type { DeliveryError } from "../../../domain/message/facts.ts"
 
 export const codeClasses = ["throttle", "pair", "temporary", "wait", "permanent", "account", "standing"] as const
 /**
- * - `throttle`: the number, its account or the app sends too fast; all its messages wait a little
- * - `pair`: too much to this one recipient; only this message waits
- * - `temporary`: trouble on Meta's side; tried again by the retry policy
- * - `wait`: nothing is wrong, but not before tomorrow
+ * - `throttle`: number, account or app sends too fast; all its messages wait a little
+ * - `pair`: too much to one recipient; this message waits
+ * - `temporary`: trouble at Meta; the retry policy applies
+ * - `wait`: not before tomorrow
  * - `permanent`: this message will never be taken
- * - `account`: nothing can be sent from this account until somebody has put it right
- * - `standing`: the number's quality is too bad to send from it now; like `account`, for a day
+ * - `account`: the account can't send until a person repairs it
+ * - `standing`: the number's quality is too bad; like `account`, for a day
  */
 export type CodeClass = (typeof codeClasses)[number]
 
@@ -95,16 +93,16 @@ const table: ReadonlyMap<number, Meaning> = new Map(
   )
 )
 
-/** What Meta says in an error's body, as far as it is acted on. */
+/** Relevant part of an error's body. */
 export interface GraphError {
   readonly code: number
   readonly subcode: number | null
-  /** Meta's own word that it may pass. */
+  /** Meta's `is_transient`. */
   readonly isTransient: boolean
 }
 
 export interface Verdict extends Meaning {
-  /** False: neither Meta's documentation nor an operator told us; the HTTP status was all there was. */
+  /** False: the class comes from the HTTP status alone. */
   readonly isKnown: boolean
 }
 
@@ -116,14 +114,13 @@ export const verdictOf = (error: GraphError, status: number, overrides: CodeOver
   return { class: error.isTransient ? "temporary" : classOfStatus(status), words: "an error", isKnown: false }
 }
 
-/** As facts tell it. */
 export const deliveryErrorOf = (code: number, verdict: Verdict): DeliveryError => ({
   code: `whatsapp_${code}`,
   message: `Meta's error ${code}: ${verdict.words}`,
   retryable: verdict.class !== "permanent"
 })
 
-/** Of code 100: the object named in the URL, the phone number, is not there for this token. */
+/** Subcode of 100: the token can't see the phone number in the URL. */
 const NO_SUCH_OBJECT = 33
 
 const meaningOf = ({ code, subcode }: GraphError): Meaning | null => {
@@ -132,14 +129,14 @@ const meaningOf = ({ code, subcode }: GraphError): Meaning | null => {
   return table.get(code) ?? null
 }
 
-/** When a status outside 2xx is all there is to go by. */
+/** Class of a status without a code. */
 export const classOfStatus = (status: number): CodeClass => {
   if (status === 401 || status === 403) return "account"
   if (status === 429) return "throttle"
   return status >= 400 && status < 500 && status !== 408 ? "permanent" : "temporary"
 }
 
-/** Reads `131026=permanent,131047=temporary`; an error says which entry is wrong. */
+/** Reads `131026=permanent,131047=temporary`; an error names the wrong entry. */
 export const parseCodes = (text: string): Result.Result<CodeOverrides, string> => {
   const codes = new Map<number, CodeClass>()
   for (const entry of text.split(",").map((part) => part.trim())) {

@@ -1,6 +1,6 @@
 /**
- * Whether an access token acts for a phone number, as Meta says. A phone number id is no secret: without this question an org
- * could bind the number of another, who could then not bind it, and whose receipts would come here.
+ * Asks Meta whether an access token acts for a phone number. Phone number ids are public: without this check an org
+ * could bind another's number and get its receipts.
  */
 import { Effect } from "effect"
 import type { Fault } from "../../../application/errors.ts"
@@ -13,7 +13,6 @@ import type { WhatsAppSettings } from "./settings.ts"
 
 const TIMEOUT_MS = 10_000
 
-/** Where the API is, and the way there. */
 interface Asking {
   readonly baseUrl: URL
   readonly rules: EgressRules
@@ -27,7 +26,7 @@ export const ownershipAt = ({ baseUrl, rules }: Asking) =>
     { phoneNumberId, graphVersion }: WhatsAppSettings,
     { accessToken }: Readonly<Record<string, string>>
   ): Effect.fn.Return<ReadonlyArray<Fault>, OwnershipNotKnown> {
-    // The secrets of a change that leaves the token as it was prove nothing, and need not.
+    // An unchanged token needs no new proof.
     if (accessToken === undefined) return []
     const path = `${baseUrl.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}`
     const asked = { id: `ownership of ${phoneNumberId}`, version: 1 }

@@ -1,4 +1,4 @@
-/** Turns a message and its account into the request that sends it. */
+/** Builds the request that sends a message from its account. */
 import { Redacted, Result } from "effect"
 import type { OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
@@ -11,7 +11,7 @@ import type { WhatsAppSettings } from "./settings.ts"
 
 export type Account = OpenDestination<WhatsAppSettings>
 
-/** Null when the payload is none that could be sent: it was replaced after it was accepted. */
+/** Null when the payload, replaced after acceptance, can't be sent. */
 export const requestOf = (
   message: OutboundMessage,
   { destination: account, secrets }: Account,
@@ -47,7 +47,7 @@ export const requestOf = (
 const urlOf = ({ phoneNumberId, graphVersion }: WhatsAppSettings, base: URL): URL =>
   new URL(`${base.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}/messages`, base)
 
-/** The same request without its secrets. */
+/** The request without its secrets. */
 export const callOf = (settings: WhatsAppSettings, base: URL): Call => ({
   method: "POST",
   url: shownUrl(urlOf(settings, base)),

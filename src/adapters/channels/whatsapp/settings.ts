@@ -1,19 +1,19 @@
-/** What a WhatsApp account is made of: a phone number of an org that messages go out from. */
+/** Settings of a WhatsApp account: a phone number that an org sends from. */
 import { Schema } from "effect"
 import { between, commonSettings, type Setting } from "../../../application/destinations/fields.ts"
 import type { SecretField } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
 
 export interface WhatsAppSettings extends DestinationSettings {
-  /** Meta's name of the number. Another number is another account. */
+  /** Meta's id; another number is another account. */
   readonly phoneNumberId: string
-  /** Of Meta's Graph API, such as `v25.0`. */
+  /** Such as `v25.0`. */
   readonly graphVersion: string
-  /** False: receipts are believed although nothing proves that they are Meta's. */
+  /** False: receipts are accepted without proof that they are Meta's. */
   readonly verifySignature: boolean
   /**
-   * What becomes of a try that may have been taken. Meta can't be asked; but a receipt can show it, and is waited for.
-   * `otherwise` is what happens without one: left to a person, or sent again at the risk that it arrives twice.
+   * Treatment of a try that may have been taken: a receipt is awaited for `waitMs`, then a person decides, or it is
+   * sent again at the risk of a duplicate.
    */
   readonly reconcile: { readonly waitMs: number; readonly otherwise: "deadLetter" | "resend" }
 }
@@ -23,7 +23,7 @@ export const settings = {
     schema: Schema.String.check(
       Schema.isPattern(/^\d{1,32}$/u, { message: "must be the number's id at Meta, 1 to 32 digits" })
     ).annotate({ description: "Meta's id of the phone number." }),
-    // Receipts name nothing else.
+    // The only id in receipts.
     publicKey: {
       slug: "number-taken",
       title: "There is an account for this phone number",
@@ -62,10 +62,9 @@ const schema = Schema.String.check(
 ).annotate({ description: "Stored encrypted, never shown." })
 
 export const secrets = {
-  /** Proves to Meta who we are. */
   accessToken: { schema, replaceable: true },
   /** Meta signs receipts with it. */
   appSecret: { schema, replaceable: true },
-  /** By which Meta shows, when receipts are set up, that it means us. */
+  /** Meta presents it when receipts are set up. */
   verifyToken: { schema, replaceable: true, lookup: true }
 } as const satisfies Record<string, SecretField>

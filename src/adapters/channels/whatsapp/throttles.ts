@@ -1,17 +1,14 @@
 /**
- * How long to stay away from what Meta throttles: 1 s, 4 s, 16 s, … after one refusal and the next, which is the
- * backoff Meta asks for. What is refused while the wait is on was under way already and makes it no longer.
- *
- * Kept in this process's memory: it spares refusals and is no promise. A process that does not know of a wait is
- * told by Meta.
+ * Backoff that Meta asks for: 1 s, 4 s, 16 s, … Refusals during a wait were under way already and don't prolong it. In
+ * memory only: another process learns of a wait from Meta.
  */
 
 export interface Throttles {
-  /** Milliseconds left to wait; 0 when nothing is known against it. */
+  /** Remaining milliseconds; 0 when there is no wait. */
   readonly waitMs: (name: string, now: number) => number
-  /** Answers how long to wait from now on. */
+  /** Answers the milliseconds to wait. */
   readonly refused: (name: string, now: number, atLeastMs: number) => number
-  /** It is let through again; whatever was sent before a refusal and answered after it says nothing of the kind. */
+  /** Ignored for what was sent before the last refusal. */
   readonly passed: (name: string, now: number) => void
 }
 
@@ -28,7 +25,7 @@ export const makeThrottles = (): Throttles => {
       const { refusals, until } = waits.get(name) ?? { refusals: 0, until: 0 }
       if (until > now) return until - now
       const wait = Math.min(Math.max(FIRST_MS * GROWTH ** refusals, atLeastMs), WAIT_MAX_MS)
-      // The youngest last, so that the oldest is forgotten first.
+      // Re-inserted last, so that the oldest is forgotten first.
       waits.delete(name)
       waits.set(name, { refusals: refusals + 1, until: now + wait })
       if (waits.size > REMEMBERED) waits.delete(waits.keys().next().value!)
