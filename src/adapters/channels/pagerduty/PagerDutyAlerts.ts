@@ -1,9 +1,7 @@
 /**
- * An alert as an event of PagerDuty's Events API v2. What ends a trouble carries the `dedup_key` of what began it,
- * so it resolves that incident; a repeated event with a known key opens no second one, so it may simply be tried again.
- *
- * PagerDuty wants its routing key in the body. What is stored is the body without it: the HTTP target that is made
- * for the alert target adds it as it sends.
+ * An alert as an event of PagerDuty's Events API v2. `dedup_key` makes a repeated event harmless and lets the end of a
+ * condition resolve its incident. PagerDuty wants the routing key in the body: the HTTP target adds it as it sends, so
+ * the stored body is without it.
  */
 import { DateTime } from "effect"
 import type { AlertFormat } from "../../../application/ports/AlertFormats.ts"
@@ -39,7 +37,7 @@ export const format: AlertFormat = {
     })
 }
 
-/** Never in the middle of a character. */
+/** Cuts between characters. */
 const cut = (text: string): string => {
   if (text.length <= SUMMARY_MAX) return text
   const head = text.slice(0, SUMMARY_MAX - 1)
