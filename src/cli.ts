@@ -1,11 +1,8 @@
 /**
- * The command `posthaste`. Each family of commands is a file in cli/: some call a running Posthaste, others work on its
- * store directly.
- *
- * It ends with 0 after success, with 1 when the command failed or found a violation, with 2 when the invocation is wrong.
- * Every failure is one line on standard error.
+ * The command `posthaste`; each family of commands is a file in cli/. Exit code 0 is success, 1 a failure or a
+ * violation found, 2 a wrong invocation. Every failure is one line on standard error.
  */
-// By file: all of the package together takes longer to load than most commands take to run.
+// By file: the whole package takes longer to load than most commands run.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Result } from "effect"
@@ -81,7 +78,7 @@ const posthaste = Command.make("posthaste").pipe(
 
 const USAGE = 2
 
-/** A wrong invocation prints one line with a pointer to the help, not the whole help. */
+/** Prints one line that points to the help, not the whole help. */
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
@@ -93,14 +90,13 @@ const presenter: CliOutput.Presenter = {
 
 const errorIn = (cause: Cause.Cause<unknown>): unknown => Result.getOrUndefined(Cause.findError(cause))
 
-/** The help was printed, on request or after a wrong invocation. */
 const isHelp = (error: unknown): error is CliError.ShowHelp => CliError.isCliError(error) && error._tag === "ShowHelp"
 
 const reportStartupError = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : note(startupErrorOf(cause))
 
 const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
-  // A stop on request that ends in order is a success.
+  // An orderly stop on request is a success.
   if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
   const error = errorIn(exit.cause)
   if (!isHelp(error)) return 1
@@ -118,7 +114,7 @@ const main = Command.run(posthaste, { version: manifest.version }).pipe(
   Effect.provide(NodeServices.layer)
 )
 
-// The reader of the output may close the pipe, as `head` does.
+// Readers such as `head` close the pipe.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
 
 NodeRuntime.runMain(main, { disableErrorReporting: true, teardown: (exit, end) => end(exitCodeOf(exit)) })

@@ -1,7 +1,4 @@
-/**
- * Builds Posthaste from its settings: with setup/channels.ts, the one place that knows every adapter. Each role adds its
- * layers.
- */
+/** Builds Posthaste from its settings. With setup/channels.ts the one place that knows every adapter. */
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { join } from "node:path"
@@ -68,13 +65,10 @@ import { startupErrorOf } from "./setup/startupError.ts"
 import { unknownVariables } from "./setup/unknownVariables.ts"
 import type { Role } from "./setup/values.ts"
 
-/** How long a stop waits for sends that are under way before it abandons them visibly. */
+/** Time that a stop gives to sends under way before it abandons them visibly. */
 const GRACE = Duration.seconds(20)
 
-/**
- * A stop that takes longer ends all the same, whatever it waits for: a crash at that moment would lose nothing either. The process needs a
- * moment more, and the documentation says 33 s.
- */
+/** Time after which a stop ends as a crash would, which loses nothing. The documentation says 33 s. */
 const STOPPED_WITHIN_MS = 32_000
 
 const inBackground = <A, E, R>(loop: Effect.Effect<A, E, R>) => Layer.effectDiscard(Effect.forkScoped(loop))
@@ -140,7 +134,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
   const projector = Layer.mergeAll(inBackground(keepProjections), inBackground(alertOnFacts))
 
   const broker = given.amqpUrl === null ? null : { url: given.amqpUrl, name: `posthaste ${hostname()} ${process.pid}` }
-  /** Whether the broker is away, by what goes on over it: commands come in, facts go out. */
+  /** Whether the broker is away, by direction: commands in, facts out. */
   const awayFrom = new Map<string, boolean>()
   const overBroker = <E, R>(task: string, needed: typeof forFacts, work: Parameters<typeof sessions<E, R>>[3]) =>
     sessions(broker!, task, needed, work, (away) => void awayFrom.set(task, away))
@@ -170,7 +164,6 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
     inBackground(maintain(readFigures(self.id, given.metricsDestinations)))
   )
 
-  /** In every process, whatever its roles. */
   const watched = Layer.effectDiscard(
     Effect.gen(function* () {
       const names = [...(yield* ChannelRecords).keys()]
@@ -197,7 +190,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
   const inRole = <E, R>(role: Role, layer: Layer.Layer<never, E, R>): Layer.Layer<never, E, R> =>
     given.roles.has(role) ? layer : Layer.empty
 
-  // A layer further down starts earlier and stops later: while the worker settles its messages, all it needs is there.
+  // Lower layers start earlier and stop later, so that the worker can settle its messages.
   return announce(given, databaseAndKeys).pipe(
     Layer.provide([
       inRole("worker", worker),
@@ -220,7 +213,7 @@ const posthaste = (given: Settings, databaseAndKeys: DatabaseAndKeys, tls: Tls |
   )
 }
 
-/** The stores. EVENTSTORE_URL moves the streams of messages to EventStoreDB; the rest stays in PostgreSQL. */
+/** EVENTSTORE_URL moves the streams of messages; the rest stays in PostgreSQL. */
 const storeOf = ({ eventStoreUrl, schema, sealsBodies }: Settings, { url, encryptionKeys }: DatabaseAndKeys) => {
   const [encryptionKey, ...olderKeys] = encryptionKeys
   const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys, sealsBodies }
@@ -229,7 +222,7 @@ const storeOf = ({ eventStoreUrl, schema, sealsBodies }: Settings, { url, encryp
     : PostgresPorts.layerOverStreams(postgres).pipe(Layer.provide(EventStoreDb.layer(eventStoreUrl, "wait")))
 }
 
-/** Remembers where the API is, for the command line. Whether nobody had remembered it before. */
+/** Remembers the API's address for the command line; true when there was none. */
 const isFirstStart = Effect.fnUntraced(function* (dataDir: string, url: string) {
   const file = apiUrl(dataDir)
   const known = yield* file.read
@@ -237,7 +230,6 @@ const isFirstStart = Effect.fnUntraced(function* (dataDir: string, url: string) 
   return known === null
 })
 
-/** Prints the addresses and, once, the keys of the running process, and warns about WhatsApp accounts that are not verified. */
 const announce = (given: Settings, { sample, operatorKeys }: DatabaseAndKeys) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
@@ -290,13 +282,12 @@ const main = Layer.unwrap(
 const reportStartupError = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(startupErrorOf(cause))
 
-/** Runs until it is interrupted. */
 export const serve = Effect.andThen(Effect.sync(keepHeapSmall), Layer.launch(main.pipe(Layer.provide(Logs.layer))))
 
 if (import.meta.main) {
   NodeRuntime.runMain(Effect.tapCause(serve, reportStartupError), {
     disableErrorReporting: true,
-    // A stop on request that ends in order is a success.
+    // An orderly stop on request is a success.
     teardown: (exit, end) => end(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
   })
 }

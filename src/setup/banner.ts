@@ -1,6 +1,6 @@
 /**
- * The text that a start prints: the addresses and, with the embedded database, the command to try first. Keys are printed on
- * the first start and never again; later starts say which files hold them.
+ * The text of a start: addresses and, with the embedded database, a first command. Only the first start prints keys;
+ * later ones name their files.
  */
 import type { X509Certificate } from "node:crypto"
 import { join, relative, resolve } from "node:path"
@@ -8,9 +8,9 @@ import { nameIn } from "./certificate.ts"
 
 export interface FirstSteps {
   readonly isFirst: boolean
-  /** Null when it came by POSTHASTE_OPERATOR_KEY: the operator has it, and no file does. */
+  /** Null when POSTHASTE_OPERATOR_KEY gave it. */
   readonly operatorKey: string | null
-  /** Null when the key of the first org was revoked. */
+  /** Null when it was revoked. */
   readonly orgKey: string | null
   readonly org: string
   readonly endpointId: string
@@ -18,14 +18,14 @@ export interface FirstSteps {
   readonly dataDir: string
 }
 
-/** Where the process runs, which decides how a command must be written so that it works. */
+/** Decide how a command must be written to work. */
 export interface Surroundings {
   readonly cwd: string
-  /** The directory of this installation. */
+  /** Directory of the installation. */
   readonly home: string
 }
 
-/** `url` is null when this process does not play the role `api`. */
+/** `url` is null without the role `api`. */
 export const banner = (
   url: string | null,
   roles: ReadonlyArray<string>,
@@ -68,12 +68,12 @@ const firstSteps = (url: string, first: FirstSteps, where: Surroundings): Readon
   ]
 }
 
-/** Finds the service and its key by the data directory. */
+/** It finds service and key by the data directory. */
 const command = (first: FirstSteps, { cwd, home }: Surroundings): string => {
   const { dataDir, endpointId, orgKey, org } = first
   const variables = [
     ...(dataDir === resolve(cwd, ".posthaste") ? [] : [`POSTHASTE_DATA_DIR=${inShell(dataDir)}`]),
-    // The command line would take the org's key, which was revoked.
+    // By default the command line takes the org's key, which was revoked.
     ...(orgKey === null ? [`POSTHASTE_OPERATOR_KEY="${operatorKeyIn(first, cwd)}" POSTHASTE_ORG=${org}`] : [])
   ]
   const program = inShell(pathFrom(cwd, join(home, "bin/posthaste")))
@@ -103,7 +103,7 @@ const curl = (url: string, first: FirstSteps, { cwd }: Surroundings): ReadonlyAr
   ]
 }
 
-/** Relative where that is shorter to read and stays below the current directory. */
+/** Relative when that is shorter and below the current directory. */
 const pathFrom = (cwd: string, path: string): string => {
   const short = relative(cwd, path)
   return short === "" || short.startsWith("..") ? path : short

@@ -1,7 +1,6 @@
 /**
- * The certificate of the API, from files. It is judged when the process starts, and read again when a file changes, so that a renewed
- * one is used without a restart: connections that are open keep the old one. A new one that can't be used changes nothing
- * but the log.
+ * The API's certificate from files, judged at the start and read again when a file changes: new connections use it
+ * without a restart. A new one that can't be used only goes to the log.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -19,7 +18,6 @@ export interface CertificateFiles {
 export const CERTIFICATE_FILE = "POSTHASTE_TLS_CERT_FILE"
 export const KEY_FILE = "POSTHASTE_TLS_KEY_FILE"
 
-/** A certificate that can be used, and what it says. */
 export interface Read extends Certificate {
   readonly leaf: X509Certificate
 }
@@ -35,7 +33,7 @@ const wrong = (variable: string, problem: string) => Result.fail({ variable, pro
 
 const unread = (variable: string, error: unknown) => wrong(variable, `can't be read: ${(error as Error).message}`)
 
-/** As it is in the files now, or why it can't be used. Nothing of the key is in a reason. */
+/** Answers it, or a reason that reveals nothing of the key. */
 export const readCertificate = (files: CertificateFiles, now: Date): Judged => {
   const text = (variable: string, path: string) =>
     Result.orElse(
@@ -50,7 +48,7 @@ export const readCertificate = (files: CertificateFiles, now: Date): Judged => {
 }
 
 const judged = (certificate: string, key: string, now: Date): Judged => {
-  // Node reads the first of a chain, which is the server's own.
+  // Node reads the first of a chain, the server's own.
   const leaf = Result.getOrNull(Result.try(() => new X509Certificate(certificate)))
   if (leaf === null) return wrong(CERTIFICATE_FILE, "holds no certificate in PEM")
   const privateKey = Result.getOrNull(Result.try(() => createPrivateKey(key)))
@@ -74,7 +72,7 @@ const EVERY = "1 second"
 const DAY_MS = 86_400_000
 const SOON_MS = 14 * DAY_MS
 
-/** Says at the start, and once a day from two weeks before it, when the certificate ends. */
+/** Logs the coming end at the start, and daily from two weeks before it. */
 export const keptRenewed = Effect.fnUntraced(function* (
   files: CertificateFiles,
   first: Read
@@ -101,7 +99,7 @@ export const keptRenewed = Effect.fnUntraced(function* (
     if (Result.isFailure(read)) {
       const { variable, problem } = read.failure
       const line = `${variable} ${problem}`
-      // The two files are not written at the same moment: what does not fit now may fit at the next look.
+      // The two files change one after the other: the next look may fit.
       if (line === refused) return
       refused = line
       yield* Effect.logWarning(`the certificate of the API stays as it was: ${line}`)
@@ -123,14 +121,14 @@ export const keptRenewed = Effect.fnUntraced(function* (
   return {
     certificate: first,
     whenRenewed: (renew) => {
-      // It may have been renewed before the server was made.
+      // May have been renewed before the server was made.
       if (current !== first) renew(current)
       listeners.add(renew)
     }
   }
 })
 
-/** The name of this machine in the certificate: `callable` where the certificate is good for it, else the first name that it has. */
+/** Host name for URLs: `callable` if the certificate covers it, else its first name. */
 export const nameIn = (leaf: X509Certificate, callable: string): string => {
   const isGood = isIP(callable) === 0 ? leaf.checkHost(callable) : leaf.checkIP(callable)
   if (isGood !== undefined) return callable

@@ -1,4 +1,4 @@
-/** Every channel Posthaste has. To add one is to write its record and to name it here. */
+/** All channels. */
 import { Layer } from "effect"
 import * as AmqpChannel from "../adapters/channels/amqp/AmqpChannel.ts"
 import * as HttpTargetChannel from "../adapters/channels/http/HttpTargetChannel.ts"
@@ -18,7 +18,7 @@ export const layer = (rules: EgressRules, whatsApp: WhatsAppChannel.Options) =>
     ])
   )
 
-/** The channels for a reader that sends nothing, such as the check of the stored facts or a test. */
+/** Channels for readers that send nothing. */
 export const unused = layer(
   { allowedNetworks: [], exemptions: [] },
   { baseUrl: new URL("https://graph.facebook.com"), codes: new Map() }

@@ -42,64 +42,61 @@ import {
 import { oneOf, secret, text, variable, WrongSetting, wholeNumber } from "./variables.ts"
 
 export interface Settings {
-  /** 0 takes any free port. */
+  /** 0: any free port. */
   readonly port: number
   readonly host: string
-  /** Of the API; null: it speaks plain HTTP. */
+  /** Null: plain HTTP. */
   readonly certificate: (CertificateFiles & { readonly first: Certificate }) | null
   /** Null: the embedded server. */
   readonly databaseUrl: Redacted.Redacted | null
-  /** The schema of Posthaste's tables; several installations may share a database. */
+  /** Schema of the tables; installations may share a database. */
   readonly schema: string
   readonly dataDir: string
-  /** Null: the streams of messages are in PostgreSQL too. */
+  /** Null: PostgreSQL holds the streams of messages. */
   readonly eventStoreUrl: Redacted.Redacted | null
-  /** Posthaste's own RabbitMQ; null: commands come and facts go over HTTP and SQL only. */
+  /** Null: no RabbitMQ of Posthaste's own. */
   readonly amqpUrl: Redacted.Redacted | null
-  /** Where facts begin to go out to it, the first time that it is given. */
+  /** First fact to publish when it is first given. */
   readonly factsFrom: FactStart
   readonly roles: ReadonlySet<Role>
-  /** Null only with the embedded database, which keeps a generated one. */
+  /** Null only with the embedded database, which generates one. */
   readonly operatorKeys: ReadonlyArray<Redacted.Redacted> | null
-  /** The file they came from, which is read again when it changes; null when they came otherwise. */
+  /** Read again when it changes; null when they came otherwise. */
   readonly operatorKeyFile: string | null
-  /** The newest first: it seals, each opens. Null only with the embedded database, which keeps a generated one. */
+  /** The first seals, each opens. Null only with the embedded database, which generates one. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>> | null
-  /** Whether bodies and answers are stored sealed from now on. */
+  /** Seals bodies and answers from the start on. */
   readonly sealsBodies: boolean
-  /** Proxies in front of the API, which say for whom they ask. */
+  /** Proxies whose `X-Forwarded-For` counts. */
   readonly trustedProxies: Networks | null
-  /** Of callers of the API at once: of one address, and of all together. */
   readonly connections: { readonly perAddressMax: number; readonly connectionsMax: number }
-  /** Of an org that the operator has set no limits for. */
+  /** Of orgs without limits of their own. */
   readonly orgLimits: Limits
   readonly allowedNetworks: ReadonlyArray<Network>
-  /** The way out to destinations; null: straight. */
+  /** Null: direct. */
   readonly egressProxy: EgressProxy | null
-  /** How long a worker may stay silent before other workers take over its messages. */
+  /** Silence after which other workers take over a worker's messages. */
   readonly lease: Duration.Duration
   /** Sends under way at once in this process. */
   readonly concurrency: number
-  /** When the circuit of a destination opens, and for how long. */
   readonly circuit: CircuitPolicy
-  /** Where Meta's Graph API is. */
   readonly whatsappBaseUrl: URL
-  /** The operator's own classification of Meta's error codes. */
+  /** Operator's classes of Meta's error codes. */
   readonly whatsappCodes: CodeOverrides
-  /** How long messages that ended well are kept; null keeps them for ever. */
+  /** Of messages that ended well; null: for ever. */
   readonly retention: Duration.Duration | null
-  /** How long dead letters are kept; null keeps them for ever. */
+  /** Null: for ever. */
   readonly deadLetterRetention: Duration.Duration | null
-  /** The most that an org may be given; null: as many as the operator likes. */
+  /** Most that the operator may give an org; null: unlimited. */
   readonly retentionDaysMax: number | null
-  /** Null: this process opens no port for metrics and health. 0 takes any free port. */
+  /** Of metrics and health; null: none, 0: any free port. */
   readonly metricsPort: number | null
-  /** The destinations whose ids may be labels of metrics. */
+  /** Destinations whose ids may be labels. */
   readonly metricsDestinations: ReadonlyArray<DestinationId>
   readonly tracing: TracingSettings
 }
 
-/** `POSTHASTE_ENCRYPTION_KEYS`, or the one key of `POSTHASTE_ENCRYPTION_KEY`. */
+/** From `POSTHASTE_ENCRYPTION_KEYS` or `POSTHASTE_ENCRYPTION_KEY`. */
 export const encryptionKeys = Effect.gen(function* () {
   const one = yield* secret("POSTHASTE_ENCRYPTION_KEY", encryptionKeyOf)
   const several = yield* secret("POSTHASTE_ENCRYPTION_KEYS", encryptionKeysOf)
@@ -110,17 +107,17 @@ export const encryptionKeys = Effect.gen(function* () {
   return several.value ?? (one.value === null ? null : [one.value])
 })
 
-/** What the exporter itself reads (`OTEL_EXPORTER_OTLP_…`, `OTEL_SERVICE_NAME`, …) is Effect's to read. */
+/** Effect reads the exporter's own (`OTEL_EXPORTER_OTLP_…`, `OTEL_SERVICE_NAME`, …). */
 export interface TracingSettings {
   readonly protocol: "http/protobuf" | "http/json"
-  /** The share of messages without a trace of their caller's that get one, from 0 to 1. */
+  /** Share, from 0 to 1, of messages without a caller's trace that get one. */
   readonly share: number
-  /** Whether the caller's own decision counts. */
+  /** True when the caller's sampling decision counts. */
   readonly parentDecides: boolean
 }
 
 const tracing: Effect.Effect<TracingSettings, WrongSetting> = Effect.gen(function* () {
-  // Judged here, so that a mistake is one line; the exporter reads it itself.
+  // Judged for a start-up error in one line; the exporter reads it again.
   yield* variable("OTEL_EXPORTER_OTLP_ENDPOINT", collectorUrl)
   const sampler = yield* variable(
     "OTEL_TRACES_SAMPLER",
@@ -145,7 +142,7 @@ export interface LogSettings {
   readonly level: "debug" | "info" | "warn" | "error"
 }
 
-/** Read first: how to say that another setting is wrong depends on it. */
+/** Read first: errors in other settings depend on it. */
 export const logSettings: Effect.Effect<LogSettings, WrongSetting> = Effect.gen(function* () {
   return {
     format: yield* variable("POSTHASTE_LOG_FORMAT", oneOf("json", "text")),
@@ -159,7 +156,6 @@ const requiredWithDatabaseUrl = (variable: string) =>
     problem: "is required with DATABASE_URL: all processes on one database must share it, so none is generated"
   })
 
-/** Judged here, so that a mistake is one line at the start. */
 const certificate = Effect.gen(function* () {
   const files = {
     certificate: yield* variable("POSTHASTE_TLS_CERT_FILE", text),
@@ -231,7 +227,7 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
   }
 })
 
-/** Where the facts are stored, for commands that work on the store directly. */
+/** For commands that work on the store directly. */
 export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl" | "sealsBodies">
 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
@@ -244,7 +240,7 @@ export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.
   }
 })
 
-/** How the command line calls a running Posthaste. */
+/** For commands that call a running Posthaste. */
 export const callSettings = Effect.gen(function* () {
   return {
     url: yield* variable("POSTHASTE_URL", serviceUrl),

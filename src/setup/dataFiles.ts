@@ -1,6 +1,6 @@
 /**
- * Small values that a start without settings keeps in the data directory: keys, the id, port and path of the sample endpoint, and
- * where the API was last. Each value is a file that only its owner can read.
+ * Small values of a start without settings, each in a file of the data directory that only its owner can read: keys,
+ * the sample endpoint, the API's address.
  */
 import {
   closeSync,
@@ -24,10 +24,10 @@ export class DataFileFailed extends Schema.TaggedError<DataFileFailed>()("DataFi
 
 export interface DataFile {
   readonly path: string
-  /** Null when it was never written. */
+  /** Null when never written. */
   readonly read: Effect.Effect<string | null, DataFileFailed>
   readonly write: (value: string) => Effect.Effect<void, DataFileFailed>
-  /** Leaves a value that is there. */
+  /** Keeps an existing value. */
   readonly create: (value: string) => Effect.Effect<void, DataFileFailed>
 }
 
@@ -36,7 +36,7 @@ export const dataFile = (directory: string, name: string): DataFile => {
   const put = (value: string, place: (aside: string) => void) =>
     disk(() => {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
-      // Moved into place whole and on the disk: neither a start that is cut off nor a machine that loses its power leaves half a key.
+      // Written aside, flushed and moved: neither a kill nor a power loss leaves half a key.
       const aside = `${path}.${process.pid}`
       rmSync(aside, { force: true })
       onDisk(openSync(aside, "wx", 0o600), (file) => writeSync(file, `${value}\n`))
@@ -49,7 +49,7 @@ export const dataFile = (directory: string, name: string): DataFile => {
     write: (value) => put(value, (aside) => renameSync(aside, path)),
     create: (value) =>
       put(value, (aside) => {
-        // A link, unlike a rename, leaves what another start has put there meanwhile.
+        // A link, unlike a rename, keeps a file that another start put there.
         const linked = Result.try(() => linkSync(aside, path))
         rmSync(aside)
         if (Result.isFailure(linked) && !existsSync(path)) throw linked.failure
@@ -58,8 +58,7 @@ export const dataFile = (directory: string, name: string): DataFile => {
 }
 
 /**
- * Makes the data directory where it is not there yet. One level after the other: asked for all at once, Node never comes back
- * where a file system takes no directories, such as /proc.
+ * One level at a time: Node's recursive mkdir never returns where a file system takes no directories, such as /proc.
  */
 export const makeDataDirectory = (directory: string): Effect.Effect<void, DataFileFailed> =>
   Effect.try({
@@ -81,7 +80,7 @@ const makeDirectory = (directory: string): void => {
   if (Result.isFailure(made) && !existsSync(directory)) throw made.failure
 }
 
-/** Where the API of this data directory is, or was when it ran last. */
+/** Address of the API, or its last one. */
 export const apiUrl = (dataDir: string): DataFile => dataFile(dataDir, "api-url")
 
 const onDisk = (file: number, use: (file: number) => void) => {
@@ -90,7 +89,7 @@ const onDisk = (file: number, use: (file: number) => void) => {
   closeSync(file)
 }
 
-/** The kept value; `make` generates it the first time. `problemOf` says what is wrong with a value that was kept. */
+/** `make` generates the value the first time; `problemOf` judges a kept one. */
 export const readOrCreate = Effect.fnUntraced(function* (
   { path, read, create }: DataFile,
   make: () => string,

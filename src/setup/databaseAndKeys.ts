@@ -1,6 +1,6 @@
 /**
- * The database that Posthaste runs on, its keys and, on a first start without settings, a sample. With DATABASE_URL all
- * of them come from outside. Without it they are created here and kept in the data directory.
+ * Database, keys and the sample of a first start. DATABASE_URL makes all of them settings; without it they are created
+ * and kept in the data directory.
  */
 import { randomBytes } from "node:crypto"
 import { resolve } from "node:path"
@@ -16,9 +16,9 @@ import { bearerKeys, encryptionKeyOf } from "./values.ts"
 export interface DatabaseAndKeys {
   readonly url: Redacted.Redacted
   readonly operatorKeys: OperatorKeys
-  /** The newest first. */
+  /** Newest first. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
-  /** Null with DATABASE_URL: no sample is created there. */
+  /** Null with DATABASE_URL. */
   readonly sample: Sample | null
 }
 
@@ -38,7 +38,7 @@ export const readOrCreateDatabaseAndKeys = Effect.fnUntraced(function* (settings
 const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
   const dataDir = resolve(settings.dataDir)
   yield* makeDataDirectory(dataDir)
-  // Before the data: so data without a key beside them have lost it, and a new one would open nothing of them.
+  // Created before the data: data without a key have lost theirs, and another would open nothing.
   const operatorKeys = yield* settings.operatorKeys === null
     ? readOrCreateOperatorKeys(dataDir)
     : keptUpToDate(settings.operatorKeys, settings.operatorKeyFile)
@@ -56,7 +56,7 @@ const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
 const OPERATOR_KEY_BYTES = 32
 const makeOperatorKey = () => `ph_operator_${randomBytes(OPERATOR_KEY_BYTES).toString("base64url")}`
 
-/** Whoever has lost it can delete the file to get another: nothing is sealed with it. It may hold several, a key a line. */
+/** Nothing is sealed with it: a deleted file is replaced. Holds one key a line. */
 const readOrCreateOperatorKeys = Effect.fnUntraced(function* (dataDir: string) {
   const file = dataFile(dataDir, "operator-key")
   const kept = yield* readOrCreate(file, makeOperatorKey, (text) => {

@@ -1,6 +1,6 @@
 /**
- * How the log looks: one line for each event, JSON or text. It goes to standard output, where whoever runs Posthaste
- * collects it; what is shown of an error is its name, its code and its own words, never the data that it is about.
+ * The log: one line an event on standard output, JSON or text. Errors show name, code and Posthaste's words, never the
+ * data they are about.
  */
 import { Cause, Effect, Layer, Logger, Record, References } from "effect"
 import { type LogSettings, logSettings } from "./config.ts"
@@ -8,10 +8,10 @@ import { type LogSettings, logSettings } from "./config.ts"
 const TEXT_MAX = 500
 const CAUSES_MAX = 4
 
-/** No control character and none that turns text around: one event is one line, and no line paints the terminal. */
+/** Removes control and bidi characters, so that an event stays one line and can't control a terminal. */
 const plain = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, " ").slice(0, TEXT_MAX)
 
-/** A parser's error quotes what it read: a body, or a receiver's answer. So does a server that refuses a value. */
+/** Parsers' errors, and those of servers that refuse a value, quote it. */
 const isQuoting = (error: Error): boolean =>
   error instanceof SyntaxError || ("code" in error && typeof error.code === "string" && /^2[23]/.test(error.code))
 
@@ -24,7 +24,7 @@ const wordsOf = (error: unknown, depth = 0): string => {
   return error.cause === undefined || depth === CAUSES_MAX ? own : `${own} < ${wordsOf(error.cause, depth + 1)}`
 }
 
-/** Where a bug happened; its message, which may quote data, stands in `error` already. */
+/** Without the message, which may quote data. */
 const framesOf = (error: unknown): ReadonlyArray<string> =>
   error instanceof Error && error.stack !== undefined
     ? error.stack

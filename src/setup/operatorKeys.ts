@@ -1,6 +1,6 @@
 /**
- * The operator's keys while the process runs. Those of a file are read again when the file changes: to rotate, add the new key on a
- * line of its own, change the callers, and take the old line out. A file that can't be read, or holds no key, changes nothing.
+ * The operator's keys. A key file is read again when it changes; to rotate, add a line, change the callers, remove the
+ * old line. A file without a key, or unreadable, changes nothing.
  */
 import { readFile } from "node:fs/promises"
 import { Effect, type Redacted, Result, type Scope } from "effect"

@@ -1,4 +1,4 @@
-/** Whether this process can work: every part that can't, why, and since when. */
+/** Readiness: every part that can't work, why, and since when. */
 import { DateTime, Effect } from "effect"
 import { ready } from "../adapters/http/server/health.ts"
 import type { Readiness } from "../adapters/http/server/operationsServer.ts"
@@ -6,7 +6,7 @@ import { EventStore } from "../application/ports/EventStore.ts"
 import { Troubles } from "../application/processes/Troubles.ts"
 import type { StoreHealthService } from "../application/storeHealth.ts"
 
-/** Asks the store each time: the parts of a process meet an outage only when they next need the store. */
+/** Asks the store each time: other parts notice an outage at their next use. */
 export const readinessOf = (health: StoreHealthService) =>
   Effect.map(Effect.all([EventStore, Troubles]), ([store, installation]): Effect.Effect<Readiness> => {
     const asked = ready.pipe(

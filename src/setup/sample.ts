@@ -1,7 +1,6 @@
 /**
- * The sample of a first start: an org with a key, and an endpoint that leads to the built-in receiver. Each is created
- * once. A key that its owner revoked stays revoked; an endpoint that its owner removed is replaced by a new one,
- * because the receiver is of no use without an endpoint.
+ * The sample of a first start: an org with a key, and an endpoint at the built-in receiver. A revoked key stays
+ * revoked; a removed endpoint is replaced.
  */
 import { randomBytes } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
@@ -18,7 +17,7 @@ import { DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
 
 export const firstOrg = OrgId.make("default")
 
-/** The key of the first org; null once it was revoked. */
+/** Null once it was revoked. */
 export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
   const keys = yield* ApiKeys
   const file = dataFile(dataDir, "default-org-key")
@@ -47,22 +46,20 @@ export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
   return key
 })
 
-/** The running receiver, the file that remembers its endpoint, and the function that tells it which secret to trust. */
 export interface Sample {
   readonly dataDir: string
   readonly address: string
   readonly port: number
   readonly url: string
-  /** Until it has a secret, the receiver trusts no request. */
+  /** Without a secret the receiver trusts no request. */
   readonly trust: (secret: Redacted.Redacted) => void
 }
 
 const PATH_BYTES = 16
 
 /**
- * The receiver keeps its port over restarts where it can, so that its endpoint stays the same. Destinations of every org may
- * call its port; what it received it shows under a path that only the first org's endpoint, and whoever can read the data
- * directory, knows.
+ * Keeps its port where it can, so that its endpoint stays the same. Destinations of all orgs may call the port; the
+ * path of its page is known to the first org's endpoint and readers of the data directory only.
  */
 export const startReceiver = Effect.fnUntraced(function* (
   dataDir: string
@@ -103,7 +100,7 @@ export const isSignedBy = (secret: Redacted.Redacted, headers: IncomingHttpHeade
     Math.floor(Date.now() / 1000)
   )
 
-/** The id of the endpoint that leads to the receiver. */
+/** Id of the endpoint at the receiver. */
 export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust }: Sample) {
   const destinations = yield* Destinations
   const channel = (yield* Channels).get("webhook")!
@@ -131,7 +128,7 @@ export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust
     alerting: null,
     call: channel.callOf(settings)
   })
-  // An endpoint has no public key, so "Taken" can't happen.
+  // "Taken" needs a public key, which endpoints don't have.
   const { id } = made as Destination
   trust(secret)
   yield* file.write(id)

@@ -1,7 +1,6 @@
 /**
- * The output of a command that prints a secret, such as `vault kv get -field=key secret/posthaste`. It runs in a shell with the
- * environment of this process, once, at the start. What it prints is a secret, and what it complains of may hold one: neither is
- * ever shown. It has a time limit, and whatever it has started ends with it.
+ * Output of a command that prints a secret, such as `vault kv get -field=key secret/posthaste`, run once in a shell at
+ * the start. Its output and errors are never shown. At its time limit its whole process group is killed.
  */
 import { spawn } from "node:child_process"
 import { Duration, Effect } from "effect"
@@ -9,10 +8,10 @@ import { Duration, Effect } from "effect"
 export const COMMAND_WITHIN = Duration.seconds(10)
 const OUTPUT_MAX = 64 * 1024
 
-/** Fails with what is wrong, in words that follow the name of the variable. */
+/** Fails with words that follow the variable's name. */
 export const outputOf = (command: string, within = COMMAND_WITHIN): Effect.Effect<string, string> =>
   Effect.callback<string, string>((resume) => {
-    // A group of its own, so that all of it can be ended.
+    // Its own process group, to be killed as a whole.
     const child = spawn("/bin/sh", ["-c", command], { stdio: ["ignore", "pipe", "ignore"], detached: true })
     const chunks: Array<Buffer> = []
     let size = 0
@@ -21,7 +20,7 @@ export const outputOf = (command: string, within = COMMAND_WITHIN): Effect.Effec
       try {
         process.kill(-child.pid, "SIGKILL")
       } catch {
-        // It has ended.
+        // Already ended.
       }
     }
     child.stdout.on("data", (chunk: Buffer) => {

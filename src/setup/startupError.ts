@@ -1,7 +1,4 @@
-/**
- * The reason why Posthaste does not start, in one line for its operator. A bug is shown with its stack instead, for the
- * developer who has to find it.
- */
+/** One line for the operator about a failed start; for a bug its stack. */
 import { Cause, Result } from "effect"
 
 export const startupErrorOf = (cause: Cause.Cause<unknown>): string =>
@@ -10,7 +7,7 @@ export const startupErrorOf = (cause: Cause.Cause<unknown>): string =>
     onSuccess: (error) => `posthaste: ${lineOf(error)}`
   })
 
-/** An adapter's error often says only that something failed; the reason is in its cause. */
+/** An adapter's reason is often in its cause. */
 const lineOf = (error: unknown): string => {
   const said = words(error)
   switch (tagOf(error)) {
@@ -24,7 +21,7 @@ const lineOf = (error: unknown): string => {
   }
 }
 
-/** What to do, by the code of the error. */
+/** Advice by error code. */
 const listening: Readonly<Record<string, string>> = {
   EADDRINUSE: "stop what listens there, or set another PORT (0 takes any free one)",
   EADDRNOTAVAIL: "HOST must be an address of this machine, such as 127.0.0.1 or 0.0.0.0",
@@ -51,7 +48,7 @@ const database: Readonly<Record<string, string>> = {
   "57P03": "it starts or stops: try again in a moment"
 }
 
-/** The client says this without a code when what answered was no PostgreSQL, or went away. */
+/** Client's message when the server was no PostgreSQL or went away. */
 const TERMINATED = /Connection terminated unexpectedly/
 
 const todo = (remedies: Readonly<Record<string, string>>, error: unknown): string => {
@@ -69,7 +66,7 @@ const todo = (remedies: Readonly<Record<string, string>>, error: unknown): strin
 
 const words = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  // One address refused after another, as `localhost` does.
+  // Such as `localhost`, refused at each address.
   if (error instanceof AggregateError && error.message === "") return error.errors.map(words).join("; ")
   const inner = error.cause === undefined ? "" : words(error.cause)
   const own = error.message === "" || error.message === inner ? "" : error.message

@@ -1,7 +1,4 @@
-/**
- * Names the variables that begin like ours and mean nothing: a misspelt setting would otherwise silently keep its
- * default.
- */
+/** Finds misspelt settings, which would silently keep their defaults. */
 
 const known = [
   "POSTHASTE_ALLOWED_NETWORKS",
@@ -43,13 +40,13 @@ const known = [
   "POSTHASTE_WHATSAPP_CODES"
 ]
 
-/** Settings whose names do not begin like ours. */
+/** Without Posthaste's prefix. */
 const others = ["AMQP_URL", "DATABASE_URL", "EVENTSTORE_URL", "HOST", "PORT", "WHATSAPP_BASE_URL"]
 
-/** What Kubernetes tells every container of a Service that is called `posthaste` or begins so. */
+/** Set by Kubernetes for Services whose name begins with `posthaste`. */
 const isServiceLink = /^POSTHASTE_(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_\d+_(TCP|UDP)\w*)?)$/
 
-/** How many characters must be put in, taken out or replaced to make one text of the other. */
+/** Levenshtein distance. */
 const distance = (from: string, to: string): number => {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (const [above, character] of [...from].entries()) {
@@ -62,7 +59,7 @@ const distance = (from: string, to: string): number => {
   return row[to.length]!
 }
 
-/** A name that differs in more than this is another word. */
+/** Larger distances are other words. */
 const CLOSE = 6
 
 const lineAbout = (name: string): string => {
@@ -76,7 +73,7 @@ const lineAbout = (name: string): string => {
   return `${name} is not a setting and has no effect: ${meant}`
 }
 
-/** Never a value: it may be a secret that stands under a wrong name. */
+/** Leaves out values, which may be secrets under wrong names. */
 export const unknownVariables = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
   const isLinked = names.some((name) => /^POSTHASTE_(\w+_)?SERVICE_HOST$/.test(name))
   return names

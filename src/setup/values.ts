@@ -1,4 +1,4 @@
-/** What the values of settings look like, and what is said of one that looks otherwise. */
+/** Formats of the settings' values, and their error texts. */
 import { Duration, Redacted, Result } from "effect"
 import { type Network, parseNetworks } from "../adapters/channels/net/addressGuard.ts"
 import { type Networks, networksOf } from "../adapters/http/server/callers.ts"
@@ -8,13 +8,13 @@ import { type LimitName, type Limits, limitNames } from "../application/ports/Or
 import { type DestinationId, isUuid } from "../domain/ids.ts"
 import { listOf, type Parse } from "./variables.ts"
 
-/** `relay` moves what comes and goes by other ways than HTTP. */
+/** `relay` handles RabbitMQ and SQL commands. */
 export const roles = ["api", "worker", "relay", "projector"] as const
 export type Role = (typeof roles)[number]
 
 export const DAYS_MAX = 36_500
 
-/** 0 is for ever. */
+/** 0: for ever. */
 export const days: Parse<Duration.Duration | null> = (given) =>
   /^\d{1,5}(\.\d{1,6})?$/.test(given) && Number(given) <= DAYS_MAX
     ? Result.succeed(Number(given) === 0 ? null : Duration.days(Number(given)))
@@ -29,7 +29,7 @@ export const schemaName: Parse<string> = (given) =>
         `must be up to 31 lower-case letters, digits and _, and must not begin with a digit or pg_, unlike "${given}"`
       )
 
-/** One host, or several of a cluster. The client judges the connection's options. */
+/** One host, or a cluster's. */
 export const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
   /^esdb(\+discover)?:\/\/([^\s@/?]+@)?[^\s@/?:,]+(:\d{1,5})?(,[^\s@/?:,]+(:\d{1,5})?)*\/?(\?\S*)?$/.test(given)
     ? Result.succeed(Redacted.make(given))
@@ -70,7 +70,7 @@ export const bearerKey: Parse<Redacted.Redacted> = (given) =>
     ? Result.succeed(Redacted.make(given))
     : Result.fail(`must have at least ${KEY_LENGTH_MIN} characters, printable ASCII without blanks`)
 
-/** Several while they rotate, with blanks or line breaks between. */
+/** Several while they rotate, separated by white space. */
 export const bearerKeys = listOf(/\s+/, bearerKey)
 
 const ENCRYPTION_KEY_BYTES = 32
@@ -84,7 +84,7 @@ export const encryptionKeyOf: Parse<Redacted.Redacted<Uint8Array>> = (given) => 
     : Result.fail("must be 32 random bytes as base64 (openssl rand -base64 32) or 64 hex digits")
 }
 
-/** The newest first, with commas, blanks or line breaks between. */
+/** Newest first, separated by commas or white space. */
 export const encryptionKeysOf = listOf(/[\s,]+/, encryptionKeyOf)
 
 export const networks: Parse<ReadonlyArray<Network>> = (given) =>

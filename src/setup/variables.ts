@@ -1,6 +1,6 @@
 /**
- * How a setting is read from its variable. A value that makes no sense stops the start with one line that names the variable and never
- * repeats a secret. An empty variable counts as absent: that is the meaning of `NAME=` in an env file.
+ * Reads settings from variables. A bad value stops the start with one line that names the variable and quotes no
+ * secret. Empty counts as absent, as in env files.
  */
 import { readFileSync } from "node:fs"
 import { Config, Effect, Option, Result, Schema } from "effect"
@@ -17,7 +17,7 @@ export class WrongSetting extends Schema.TaggedError<WrongSetting>()("WrongSetti
 
 export type Parse<A> = (text: string) => Result.Result<A, string>
 
-/** Null when the variable is absent, or the fallback where there is one. */
+/** Null or the fallback when absent. */
 export const variable = <A, Fallback extends A | null = null>(
   name: string,
   parse: Parse<A>,
@@ -36,7 +36,7 @@ export const variable = <A, Fallback extends A | null = null>(
 
 export const text: Parse<string> = Result.succeed
 
-/** A secret: the variable, what the file holds that `<name>_FILE` names, or what the command `<name>_COMMAND` prints. */
+/** Value of the variable, of the file `<name>_FILE`, or of the command `<name>_COMMAND`. */
 const secretText = Effect.fnUntraced(function* (name: string) {
   const ways = {
     given: { variable: name, text: yield* variable(name, text) },
@@ -73,7 +73,7 @@ export const secret = Effect.fnUntraced(function* <A>(name: string, parse: Parse
   return { value, file }
 })
 
-/** Each part of a text, and there is one at least. */
+/** One part at least. */
 export const listOf =
   <A>(separator: RegExp, parse: Parse<A>): Parse<ReadonlyArray<A>> =>
   (given) =>

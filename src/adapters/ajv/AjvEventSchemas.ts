@@ -1,14 +1,7 @@
 /**
- * JSON Schema by Ajv, for schemas that nobody has to trust.
- *
- * - Every part of a schema has a price (tenantSchema.ts), every value and every text that a pattern is tried on costs too. Who
- *   has spent the budget is stopped: an event is then refused, because nobody can say whether it fits. Budgets are counts, not
- *   time, so the same event is judged alike on a busy machine.
- * - Patterns are RE2's, which take no longer than their text is long. One with a look-around or a back reference is refused.
- * - Equal items are found by their text, not each by each.
- * - Compiled schemas are kept, the last few hundred that were used.
- *
- * `format` is a note, as the draft says.
+ * JSON Schema by Ajv for schemas that need no trust: each part has a price (tenantSchema.ts), and an event that uses up
+ * its budget is refused. Budgets are counts, not time, so a busy machine judges alike. Patterns are RE2's, which are
+ * linear; look-arounds and back references are refused.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { Layer, Result } from "effect"
@@ -17,16 +10,16 @@ import type { Fault } from "../../application/errors.ts"
 import { EventSchemas } from "../../application/ports/EventSchemas.ts"
 import { PRICE, pathOf, pricedSchema } from "./tenantSchema.ts"
 
-/** A tenth of a second or so. An event has at most 256 KiB. */
+/** About 0.1 s. An event has at most 256 KiB. */
 const BUDGET = 1_000_000
-/** Finding every fault of an event that has many takes memory for each. */
+/** Collecting every fault takes memory for each. */
 const BUDGET_FOR_ALL = 20_000
 const FAULTS_MAX = 50
 const COMPILED_MAX = 300
 
 class TooCostly extends Error {}
 
-/** Of the judgement under way: it never waits, so there is one. */
+/** Of the judgement under way, which is synchronous. */
 let left = 0
 const spend = (price: number): void => {
   left -= price
@@ -36,7 +29,6 @@ const spend = (price: number): void => {
 const membersOf = (data: unknown): number =>
   Array.isArray(data) ? data.length : typeof data === "object" && data !== null ? Object.keys(data).length : 0
 
-/** Equal values have equal texts. */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, each: unknown) =>
     typeof each === "object" && each !== null && !Array.isArray(each)
@@ -49,7 +41,7 @@ const linear = Object.assign(
   (pattern: string) => {
     const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern))
     return {
-      // Ajv tells patterns apart by this.
+      // Ajv compares patterns by it.
       toString: () => pattern,
       test: (text: string) => {
         spend(1 + Math.floor(text.length / 50))
@@ -80,7 +72,7 @@ const ajvWith = (allErrors: boolean) => {
   })
   ajv.addKeyword({
     keyword: PRICE,
-    // Paid before anything can fail: what fails ends its part.
+    // Paid first: a keyword that fails ends its part.
     before: "$ref",
     errors: false,
     validate: ({ once, each }: { readonly once: number; readonly each: number }, data: unknown) => {
@@ -91,12 +83,11 @@ const ajvWith = (allErrors: boolean) => {
   return ajv
 }
 
-/** Only to look at schemas: what is compiled has an instance of its own, which goes with it. */
+/** Only checks schemas: each compiled one gets an instance of its own, freed with it. */
 const meta = ajvWith(true)
 
 interface Compiled {
   readonly fits: ValidateFunction
-  /** Finds all faults. */
   readonly judge: () => ValidateFunction
 }
 
@@ -112,19 +103,18 @@ const compiledOf = (schema: unknown): Compiled => {
   }
 }
 
-/** The data fits, or not, or nobody can say. */
 const run = (validate: ValidateFunction, data: unknown, budget: number): boolean | "too costly" => {
   left = budget
   try {
     return validate(data) as boolean
   } catch (error) {
-    // A stack that is used up is a cost too.
+    // A stack overflow is a cost too.
     if (error instanceof TooCostly || error instanceof RangeError) return "too costly"
     throw error
   }
 }
 
-/** Faults of alternatives stand beside the one that says that none of them fits. */
+/** Leaves out faults within alternatives: the fault of the `anyOf` or `oneOf` itself is listed. */
 const faultsIn = (errors: ReadonlyArray<ErrorObject> | null | undefined, root: string): ReadonlyArray<Fault> =>
   (errors ?? []).slice(0, FAULTS_MAX).map(({ instancePath, message, params }) => {
     const path = pathOf(root, instancePath)
@@ -141,7 +131,7 @@ const unsupported = (pattern: string): string | null =>
     { onSuccess: () => null, onFailure: (error) => (error as Error).message.replaceAll(/\s+/g, " ").slice(0, 200) }
   )
 
-/** Patterns that can't be tried in linear time, wherever they stand. */
+/** Patterns that RE2 can't try, at any depth. */
 const faultsOfPatterns = (value: unknown, path: string): ReadonlyArray<Fault> => {
   if (typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, each]) => {

@@ -1,16 +1,14 @@
 /**
- * A schema that a tenant wrote, made fit to be compiled: small, complete in itself, and with the price of each of its parts
- * written into it, so that whoever judges by it can stop (AjvEventSchemas.ts).
- *
- * References lead to a part of the same schema and nowhere else, and no part refers to itself without going deeper into the
- * data. Anchors and ids are left out: with them a reference could lead to what is no part, and has no price.
+ * Makes a tenant's schema fit to be compiled: small, self-contained, the price of each part written into it. References
+ * lead to parts of the same schema, without cycles; anchors and ids are refused, as they could name a part without a
+ * price.
  */
 import type { Fault } from "../../application/errors.ts"
 
 export const PARTS_MAX = 1_000
 const FAULTS_MAX = 20
 
-/** What a part costs, as a keyword that nobody else may set. */
+/** Keyword that holds the price of a part. */
 export const PRICE = "x-posthaste-price"
 
 type Part = Record<string, unknown>
@@ -19,7 +17,7 @@ const one = ["additionalProperties", "items", "contains", "not", "if", "then", "
 const rest = ["unevaluatedItems", "unevaluatedProperties", "contentSchema"]
 const several = ["allOf", "anyOf", "oneOf", "prefixItems"]
 const named = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]
-/** Of these the data of the part itself is judged, not what lies in it. */
+/** Keywords whose subschemas judge the same data, not its members. */
 const inPlace = new Set(["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"])
 const leftOut = ["$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"]
 
@@ -49,7 +47,7 @@ const childrenOf = (part: Part, pointer: string): ReadonlyArray<Child> =>
     return []
   })
 
-/** The path of a place as requests name it: `schema.properties.total.type`. */
+/** Path of a place as requests name it: `schema.properties.total.type`. */
 export const pathOf = (root: string, pointer: string): string =>
   pointer
     .split("/")
@@ -57,7 +55,6 @@ export const pathOf = (root: string, pointer: string): string =>
     .map((segment) => segment.replaceAll("~1", "/").replaceAll("~0", "~"))
     .reduce((path, segment) => (/^\d+$/.test(segment) ? `${path}[${segment}]` : `${path}.${segment}`), root)
 
-/** A copy with prices, or what is wrong with it. */
 export const pricedSchema = (schema: unknown): { readonly schema: Part; readonly faults: ReadonlyArray<Fault> } => {
   const faults: Array<Fault> = []
   const refuse = (pointer: string, reason: string) => faults.push({ field: pathOf("schema", pointer), reason })
@@ -112,7 +109,9 @@ const decoded = (pointer: string): string | null => {
   }
 }
 
-/** What is compared with each value, and with how many names each member is. An alternative that fails leaves an error behind. */
+/**
+ * Counts the comparisons with each value, and the names matched with each member. A failed alternative adds an error.
+ */
 const priceOf = (part: Part, isAlternative: boolean) => ({
   once:
     (isAlternative ? 20 : 1) + Math.floor(JSON.stringify([part["enum"], part["const"], part["required"]]).length / 100),
@@ -122,7 +121,6 @@ const priceOf = (part: Part, isAlternative: boolean) => ({
 const circleIn = (steps: ReadonlyMap<string, ReadonlyArray<string>>): string | null => {
   const done = new Set<string>()
   for (const start of steps.keys()) {
-    /** Where we are, and which step comes next. */
     const way: Array<{ readonly at: string; next: number }> = [{ at: start, next: 0 }]
     const on = new Set([start])
     while (way.length > 0) {

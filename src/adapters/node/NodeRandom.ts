@@ -1,6 +1,6 @@
 /**
- * Effect's dice, thrown by the operating system, so that nobody can guess the next message id from the
- * ones they have seen. Bytes are drawn in blocks, because asking for 8 at a time costs more than the id.
+ * Effect's random numbers from the operating system, so that message ids can't be guessed. Drawn in blocks: 8 bytes at
+ * a time cost more than the id.
  */
 import { randomFillSync } from "node:crypto"
 import { Layer, Random } from "effect"
@@ -23,6 +23,6 @@ const next53Bits = (): number => {
 
 export const layer = Layer.succeed(Random.Random, {
   nextDoubleUnsafe: () => next53Bits() / 2 ** 53,
-  // Effect asks for any safe integer, of either sign.
+  // Effect wants safe integers of either sign.
   nextIntUnsafe: () => (next53Bits() % 2 === 0 ? next53Bits() : -next53Bits())
 })

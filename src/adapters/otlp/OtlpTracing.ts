@@ -1,6 +1,5 @@
 /**
- * Spans by OTLP, through Effect's exporter and the usual `OTEL_*` variables. Only the spans of messages are made: Effect's
- * own spans of requests carry URLs, and its tracer is not installed anywhere else.
+ * Spans by OTLP, configured by `OTEL_*`. Effect's tracer is installed nowhere else: its spans of requests carry URLs.
  */
 import { randomBytes } from "node:crypto"
 import { Clock, ConfigProvider, Context, DateTime, Effect, Exit, Layer, Option, Tracer } from "effect"
@@ -14,9 +13,9 @@ import type { MessageQueued } from "../../domain/message/facts.ts"
 
 export interface Options {
   readonly protocol: "http/protobuf" | "http/json"
-  /** Whether a message whose caller brought no trace gets one: its share of all, from 0 to 1. */
+  /** Share, from 0 to 1, of messages without a caller's trace that get one. */
   readonly share: number
-  /** Whether the caller's own decision counts. */
+  /** True when the caller's sampling decision counts. */
   readonly parentDecides: boolean
   readonly version: string
 }
@@ -32,7 +31,6 @@ const attributesOf = ({ messageId, queued, epoch, attempt, dueAt }: TracedAttemp
   "posthaste.destination": queued.destination,
   "posthaste.epoch": epoch,
   "posthaste.attempt": attempt,
-  /** How long it had been due. */
   "posthaste.wait_ms": Math.max(0, startMs - DateTime.toEpochMillis(dueAt))
 })
 
@@ -48,13 +46,12 @@ const make = Effect.fnUntraced(function* ({ share, parentDecides }: Options) {
   const tracer = yield* Tracer.Tracer
   const clock = yield* Clock.Clock
   const nanos = () => clock.currentTimeNanosUnsafe()
-  // No exporter is set.
   if (tracer === Tracer.nativeTracer) return null
 
-  /** The trace a new message belongs to. */
+  /** Trace of a new message. */
   const decided = (given: TraceContext | null): { readonly parent: TraceContext | null } | null => {
     if (given !== null && parentDecides) return given.sampled ? { parent: given } : null
-    // A share below one is decided by the trace's id, as every sampler of this name does.
+    // Decided by the trace id, as by every sampler of this name.
     const traceId = given?.traceId ?? randomBytes(16).toString("hex")
     const isChosen = share >= 1 || Number.parseInt(traceId.slice(-14), 16) < share * 2 ** 56
     return isChosen ? { parent: given } : null
@@ -66,7 +63,7 @@ const make = Effect.fnUntraced(function* ({ share, parentDecides }: Options) {
       name,
       parent: before,
       annotations: Context.empty(),
-      // A trace may be cut short by then: the link still says which request the attempt is for.
+      // The link survives a trace that is cut short.
       links: Option.isSome(before) && kind === "client" ? [{ span: before.value, attributes: {} }] : [],
       startTime,
       kind,
@@ -138,14 +135,14 @@ const make = Effect.fnUntraced(function* ({ share, parentDecides }: Options) {
   })
 })
 
-/** Provides `Tracing` where an exporter is set; otherwise messages are traced by nobody. */
+/** Traces messages where an exporter is set. */
 export const layer = (options: Options) =>
   Layer.effect(
     Tracing,
     Effect.flatMap(make(options), (tracing) => (tracing === null ? Tracing : Effect.succeed(tracing)))
   ).pipe(
     Layer.provide(OtlpTracer.layerFromConfig({ resource: { serviceVersion: options.version } })),
-    // Whoever sets an endpoint wants an exporter: that is OpenTelemetry's default, and not Effect's.
+    // Setting an endpoint implies the exporter: OpenTelemetry's default, not Effect's.
     Layer.provide(
       ConfigProvider.layerAdd(
         ConfigProvider.fromUnknown({ OTEL_TRACES_EXPORTER: "otlp", OTEL_SERVICE_NAME: "posthaste" })

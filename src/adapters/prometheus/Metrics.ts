@@ -1,4 +1,4 @@
-/** All metrics of one process, and their text. The names are listed in docs/metrics.md. */
+/** All metrics of a process and their text. docs/metrics.md lists the names. */
 
 import type { PoolCount } from "../../application/ports/Processes.ts"
 import { keptTraceOf } from "../../application/traceparent.ts"
@@ -8,7 +8,7 @@ import { watchInstallation } from "./installationMetrics.ts"
 import { watchProcess } from "./processMetrics.ts"
 import { contentTypes, makeRegistry } from "./registry.ts"
 
-/** `destinations` are those whose ids may be labels. */
+/** `destinations` may be labels. */
 export const make = (destinations: ReadonlyArray<string>) => {
   const registry = makeRegistry()
   const watcher = watchDeliveries(registry, new Set(destinations), keptTraceOf)
@@ -16,7 +16,7 @@ export const make = (destinations: ReadonlyArray<string>) => {
     watcher,
     answered: watchHttp(registry, watcher),
     timedStores: timedStores(registry),
-    /** Answers who has to be told of new readings of the installation. */
+    /** Answers the receiver of new readings of the installation. */
     watch: (
       roles: ReadonlyArray<string>,
       version: string,

@@ -1,8 +1,6 @@
 /**
- * What this process did with messages, counted from the facts it stored, and how long its stores take.
- *
- * No label holds an org, a destination, a URL or anything a caller wrote, with one exception: the destinations that the
- * operator lists. Error codes are Posthaste's own words; statuses that few servers use are put together.
+ * Counts deliveries from stored facts, and times the stores. Labels hold nothing a caller wrote, and no org or
+ * destination but those the operator lists. Rare statuses are put together.
  */
 import { Clock, DateTime, Effect, Layer } from "effect"
 import { EventStore } from "../../application/ports/EventStore.ts"
@@ -15,7 +13,7 @@ const attemptBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 const latencyBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800]
 const storeBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 
-/** Retries beyond this one are counted together. */
+/** Later retries share its label. */
 const RETRY_LAST = 10
 
 const commonStatuses: ReadonlySet<string> = new Set(
@@ -24,7 +22,6 @@ const commonStatuses: ReadonlySet<string> = new Set(
   )
 )
 
-/** An error's code as a label. */
 export const reasonOf = ({ code }: Pick<DeliveryError, "code">): string => {
   if (!/^[a-z][a-z0-9_]{0,40}$/.test(code)) return "other"
   const status = /^http_(\d)\d\d$/.exec(code)
@@ -38,7 +35,7 @@ const deadReasons = {
   "outcome unknown": "outcome_unknown"
 } as const
 
-/** The trace in which a value was seen, and when. */
+/** Trace and time of a value. */
 type Seen = NonNullable<Parameters<typeof observe>[3]>
 
 const rememberedBy = <Value>(make: (key: string) => Value) => {
@@ -52,7 +49,7 @@ const rememberedBy = <Value>(make: (key: string) => Value) => {
   }
 }
 
-/** `traceOf` names the trace that a message belongs to; null without one. */
+/** `traceOf` is null for a message without a trace. */
 export const watchDeliveries = (
   registry: Registry,
   destinations: ReadonlySet<string>,
@@ -124,7 +121,7 @@ export const watchDeliveries = (
           seriesMax: 500
         })
 
-  /** What every delivery counts, looked up by its labels once for each channel. */
+  /** Looked up once per channel. */
   const usual = rememberedBy((channel: string) => ({
     succeeded: attempts(channel, "succeeded", ""),
     duration: durations(channel),
@@ -188,7 +185,7 @@ export const watchDeliveries = (
   }
 
   return {
-    /** A counter that appears with its first event shows no increase: alerts would miss the first dead letters. */
+    /** Starts counters at 0: alerts would miss the first dead letter of a new counter. */
     begin: (channels) => {
       for (const channel of channels)
         for (const reason of ["refused", "refused_by_receipt", ...Object.values(deadReasons)]) dead(channel, reason)
@@ -217,7 +214,7 @@ export const watchDeliveries = (
   }
 }
 
-/** The stores, with a clock beside each append and each claim. */
+/** Times each append and claim. */
 export const timedStores = (registry: Registry) => {
   const appends = registry.histogram({
     name: "posthaste_append_duration_seconds",
@@ -249,7 +246,7 @@ export const timedStores = (registry: Registry) => {
   )
 }
 
-/** Calls that fail take their time too, but say nothing of how long an answer takes. */
+/** Leaves out failed calls. */
 const timed = <A, E, R>(clock: Clock.Clock, histogram: Histogram, call: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const since = clock.monotonicTimeNanosUnsafe()

@@ -1,10 +1,10 @@
-/** What the API answers, by the pattern of the route. */
+/** Answers of the API by route pattern. */
 import type { Rejection, Watcher } from "../../application/ports/Telemetry.ts"
 import { observe, type Registry } from "./registry.ts"
 
 const bounds = [0.005, 0.025, 0.1, 0.5, 2.5]
 
-/** Where messages are handed in, and why one may be refused before it is read. */
+/** Routes that accept messages, and reasons to refuse one unread. */
 const isIntake = (route: string) => /^POST \/api\/v1\/outbound\/messages(\/batch)?$/.test(route)
 const reasons: Readonly<Record<number, Rejection>> = {
   401: "unauthorized",

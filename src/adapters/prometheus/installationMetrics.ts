@@ -1,6 +1,6 @@
 /**
- * The figures of the whole installation, which one process reads and all show (application/maintenance/readFigures.ts), and the
- * connections of this one. Readings that nobody has renewed are left out: no figure is better than an old one.
+ * Figures of the installation (application/maintenance/readFigures.ts) and connections of this process. Readings that
+ * are not renewed are left out.
  */
 import type { PoolCount } from "../../application/ports/Processes.ts"
 import type { LatestFigures } from "../../application/processes/heartbeat.ts"
@@ -14,7 +14,7 @@ const circuitStates = ["closed", "open", "half_open", "held"]
 const pairs = (record: Readonly<Record<string, number>>): ReadonlyArray<Reading> =>
   Object.entries(record).map(([label, value]) => [[label], value])
 
-/** Answers who has to be told of new readings. */
+/** Answers the receiver of new readings. */
 export const watchInstallation = (
   registry: Registry,
   channels: ReadonlyArray<string>,

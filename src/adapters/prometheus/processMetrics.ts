@@ -1,10 +1,10 @@
-/** What Node and the kernel say about this process, under the names that everybody's dashboards know. */
+/** Metrics of Node and the kernel, under their usual names. */
 import { readdirSync, readFileSync } from "node:fs"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
 import type { Reading, Registry } from "./registry.ts"
 
-/** The delay beyond this resolution is what other work took from the event loop. */
+/** Only the delay beyond it counts. */
 const RESOLUTION_MS = 20
 
 const one = (value: number): ReadonlyArray<Reading> => [[[], value]]
@@ -51,7 +51,7 @@ export const watchProcess = (registry: Registry, roles: ReadonlyArray<string>, v
     { name: "nodejs_heap_size_limit_bytes", help: "Where JavaScript objects end the process.", kind: "gauge" },
     () => one(getHeapStatistics().heap_size_limit)
   )
-  // Since the last scrape: a delay that is over says nothing about now. The first of them to be written takes the reading.
+  // Since the last scrape; the first gauge written takes the reading.
   let lags = { p50: 0, p99: 0, max: 0 }
   const lag = (name: string, help: string, now: () => number) =>
     registry.read({ name: `nodejs_eventloop_lag_${name}_seconds`, help, kind: "gauge" }, () => one(now()))

@@ -1,12 +1,7 @@
 /**
- * Counters, gauges and histograms as plain numbers, and their text for Prometheus: the classic format, or OpenMetrics with
- * an exemplar for each bucket that has one.
- *
- * Effect's own metrics are not used here. They look up their state in a fiber's context at each update, 3 µs for what a
- * message counts against 0.5 µs here, and their text has no OpenMetrics form and no exemplars.
- *
- * A family keeps no more than `seriesMax` sets of labels. Whatever comes later is counted with every label `other`, so no
- * caller can fill the memory of this process or of Prometheus, whatever it manages to put in a label.
+ * Counters, gauges and histograms with their Prometheus or OpenMetrics text. Effect's metrics take 3 µs for a message,
+ * these 0.5, and have no OpenMetrics and no exemplars. Beyond `seriesMax` label sets a family counts under `other`, so
+ * callers can't fill memory.
  */
 
 const SERIES_MAX = 200
@@ -31,7 +26,7 @@ export interface Counter {
 }
 
 export interface Histogram {
-  /** One more than there are bounds: the last is beyond all. Not cumulative. */
+  /** One per bound and one beyond; not cumulative. */
   readonly counts: Array<number>
   sum: number
   readonly exemplars: Array<Exemplar | undefined>
@@ -59,7 +54,7 @@ interface Series<Cell> {
   readonly cell: Cell
 }
 
-/** The cells of one family, by their labels. */
+/** Cells of a family by labels. */
 const makeCells = <Cell>(arity: number, make: () => Cell, seriesMax: number) => {
   const cells = new Map<string, Series<Cell>>()
   const add = (key: string, values: ReadonlyArray<string>): Cell => {
@@ -88,7 +83,7 @@ export interface Options {
   readonly seriesMax?: number
 }
 
-/** A reading of a gauge or of a counter that somebody else counts: its labels' values, and the value. */
+/** Value read at a scrape, with its labels. */
 export type Reading = readonly [labels: ReadonlyArray<string>, value: number]
 
 export interface Registry {
@@ -97,7 +92,7 @@ export interface Registry {
   readonly histogram: (
     options: Options & { readonly bounds: ReadonlyArray<number> }
   ) => (...labels: ReadonlyArray<string>) => Histogram
-  /** Read at each scrape. No readings: the family is left out. */
+  /** Called at each scrape. Without readings the family is left out. */
   readonly read: (options: Options & { readonly kind: "counter" | "gauge" }, now: () => ReadonlyArray<Reading>) => void
   readonly text: (openMetrics: boolean) => string
 }
@@ -107,7 +102,7 @@ export const contentTypes = {
   openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
 } as const
 
-/** OpenMetrics names a family of counters without its `_total`. */
+/** OpenMetrics omits a counter's `_total`. */
 const familyName = (name: string, kind: Kind, openMetrics: boolean): string =>
   openMetrics && kind === "counter" ? name.replace(/_total$/, "") : name
 
@@ -122,7 +117,7 @@ export const makeRegistry = (): Registry => {
   const numbers = (kind: "counter" | "gauge") => (options: Options) => {
     const { name, labels = [], seriesMax = SERIES_MAX } = options
     const cells = makeCells<Counter>(labels.length, () => ({ value: 0 }), seriesMax)
-    // A counter without labels is there from the start, so that its first increase can be seen.
+    // Present from the start, so that its first increase shows.
     if (labels.length === 0) cells.of([])
     families.push({
       name,
@@ -194,7 +189,7 @@ export const makeRegistry = (): Registry => {
   }
 }
 
-/** Counts one value. `traceId` makes it the exemplar of its bucket. */
+/** `traceId` becomes the exemplar of the bucket. */
 export const observe = (
   histogram: Histogram,
   bounds: ReadonlyArray<number>,

@@ -1,4 +1,4 @@
-/** A delivery as a command, or what is wrong with it, in the words of the HTTP API. */
+/** Decodes a delivery as a command, or tells the problem in the words of the HTTP API. */
 import { Result, Schema } from "effect"
 import { OrgId } from "../../domain/ids.ts"
 import { type Command, commandTypes, isCommandType } from "../api/commands.ts"
@@ -11,7 +11,7 @@ export const ORG_HEADER = "x-org-id"
 
 const isOrgId = Schema.is(OrgId)
 const isKey = Schema.is(IdempotencyKey)
-/** Some clients name the encoding of the text here. */
+/** Some clients put the charset here. */
 const isPlain = (encoding: string | undefined) => encoding === undefined || /^(identity|utf-?8)?$/i.test(encoding)
 
 export const commandOf = (delivery: Delivery): Result.Result<Command, Problem> => {
@@ -32,7 +32,7 @@ export const commandOf = (delivery: Delivery): Result.Result<Command, Problem> =
             reason: orgId == null ? "is required" : "must be 1 to 64 letters, digits, dots, dashes or underscores"
           }
         ]),
-    // Without a name a command that is delivered once more, after a crash, could not be told from another one.
+    // Without a key a redelivery could not be told from another command.
     ...(isKey(messageId)
       ? []
       : [

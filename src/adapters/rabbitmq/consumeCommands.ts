@@ -1,14 +1,7 @@
 /**
- * Reads the queue of commands, as many at once as have arrived:
- *
- *   decode    each on its own: what can't be understood is refused
- *   obey      all in their order, by the rules of the HTTP API; when this answers, it is committed
- *   reject    what was refused goes to the rejected queue, with the reason, and is confirmed there
- *   answer    to those who have asked for it
- *   ack       all of them
- *
- * A crash between two steps brings the commands once more. Their keys make them the same commands, and the rejected queue
- * may hold one twice. While the store does not answer nothing is refused, nothing is acknowledged, and the queue waits.
+ * Reads the queue of commands in batches: decode, execute in order, publish refused ones to the rejected queue, reply,
+ * ack. After a crash commands come again; their keys make them the same, and the rejected queue may hold one twice.
+ * While the store is away nothing is refused or acked.
  */
 import { Duration, Effect, Result, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
@@ -23,26 +16,25 @@ import { commandOf, ORG_HEADER } from "./commandOf.ts"
 import { type Deliveries, type Delivery, deliveriesOf } from "./deliveries.ts"
 import { COMMANDS, REJECTED } from "./topology.ts"
 
-/** What a process holds in memory: the broker allows messages of many megabytes. */
+/** Bounds memory: the broker allows messages of many megabytes. */
 const WINDOW = { count: 512, bytes: 64 * 1024 * 1024 }
-/** One append holds them. The next ones arrive meanwhile. */
+/** Held by one append. */
 const AT_ONCE = 256
 const WAY = "amqp"
 
-/** The rejected queue has not taken a command. */
 export class NotRejected extends Schema.TaggedError<NotRejected>()("NotRejected", { reason: Schema.String }) {
   override get message(): string {
     return `the queue ${REJECTED} has not taken a command (${this.reason})`
   }
 }
 
-/** Ends when the connections do. */
+/** Ends with its connections. */
 export const consumeCommands = Effect.fnUntraced(function* (links: {
   readonly receiving: Link
   readonly publishing: Link
 }) {
   const outlet = yield* publisher(links.publishing)
-  // What is delivered and given back counts: a broker puts aside what was given back too often.
+  // Waits for the store before commands are delivered: the broker moves away what was returned too often.
   yield* untilAnswered((yield* CommandInbox).unpublished(1))
   const deliveries = yield* deliveriesOf(links.receiving, COMMANDS, WINDOW)
   return yield* Effect.raceFirst(readQueue(deliveries, outlet), publishRefused(outlet))
@@ -68,7 +60,7 @@ const readQueue = Effect.fnUntraced(function* (deliveries: Deliveries, outlet: P
 const LOOK_EVERY = Duration.seconds(1)
 const REFUSED_AT_ONCE = 100
 
-/** Commands that came by SQL and were refused: whoever watches the rejected queue sees them too. */
+/** Refused SQL commands go to the rejected queue too. */
 const publishRefused = Effect.fnUntraced(function* (outlet: Publisher) {
   const { unpublished, markPublished } = yield* CommandInbox
   for (;;) {
@@ -104,11 +96,11 @@ const answersTo = Effect.fnUntraced(function* (arrived: ReadonlyArray<Delivery>)
   )
 })
 
-/** The store may be away for long: the commands are safe in their queue. */
+/** The commands are safe in their queue. */
 const untilAnswered = <A, R>(call: Effect.Effect<A, StoreUnavailable, R>) =>
   untilStoreAnswers("obeying commands from RabbitMQ", call)
 
-/** Its body and what it says of itself are untouched. */
+/** Body and properties stay as they were. */
 const reject = Effect.fnUntraced(function* (outlet: Publisher, delivery: Delivery, problem: Problem) {
   const { type, contentType, contentEncoding, messageId, correlationId, replyTo, timestamp, appId, priority } = delivery
   const published = yield* outlet.publish(
@@ -121,7 +113,7 @@ const reject = Effect.fnUntraced(function* (outlet: Publisher, delivery: Deliver
     },
     delivery.body
   )
-  // It stays in the queue of commands, and is read again over new connections.
+  // It stays in the queue and is read again over new connections.
   if (published.type !== "Confirmed") return yield* new NotRejected({ reason: published.type })
 })
 
@@ -130,7 +122,7 @@ const given = (properties: { readonly [Name in keyof Envelope]?: Envelope[Name] 
 
 const HEADERS_MAX = 64 * 1024
 
-/** Headers that come back as they were; the client writes no other kinds, and a frame holds no more. */
+/** Header types that the client can write, within a frame. */
 const plain = (headers: Readonly<Record<string, unknown>>) => {
   const kept = Object.entries(headers).filter(([, value]) => ["string", "number", "boolean"].includes(typeof value))
   return JSON.stringify(kept).length > HEADERS_MAX ? {} : Object.fromEntries(kept)
@@ -145,7 +137,7 @@ const documentOf = (body: ProblemBody): string => {
   return JSON.stringify({ ...body, detail: body.detail.slice(0, 2_000), errors: body.errors.slice(0, ERRORS_MAX) })
 }
 
-/** How long the commands wait for their answers to be taken. Whoever has asked may be gone. */
+/** The asker may be gone. */
 const REPLY_WITHIN = Duration.seconds(2)
 
 const reply = (outlet: Publisher, { replyTo, correlationId }: Delivery, answer: Answer) =>

@@ -1,7 +1,6 @@
 /**
- * The messages of a queue as they came. The client reads a body that is called JSON or text, and what it hands over has
- * lost the digits of its numbers and the bytes that were wrong. So the content type is put aside before the client sees
- * it, and the body stays bytes.
+ * Raw messages of a queue. The client would parse bodies called JSON or text and lose digits and invalid bytes, so the
+ * content type is hidden from it.
  */
 import type { Socket } from "node:net"
 import { type Cause, Effect, Queue, type Scope } from "effect"
@@ -15,9 +14,9 @@ export interface Delivery extends Omit<AsyncMessage, "body" | "contentType"> {
 }
 
 export interface Deliveries {
-  /** The next ones in their order, at least one; fails once no more will come. */
+  /** In order, at least one; fails when there will be none. */
   readonly take: (max: number) => Effect.Effect<ReadonlyArray<Delivery>, NotConnected>
-  /** Of this delivery and all before it. Lost with the connection: they come again then. */
+  /** Covers all before it. After a lost connection they come again. */
   readonly acknowledge: (last: Delivery) => Effect.Effect<void>
 }
 
@@ -27,7 +26,7 @@ interface HeaderFrame {
   readonly fields: Readonly<Record<string | symbol, unknown>>
 }
 
-/** Parts of the client that are not for us: test/end-to-end/amqpWindow.test.ts tells when another version has none. */
+/** Private parts of the client; test/end-to-end/amqpWindow.test.ts tells when a version lacks them. */
 interface ClientChannel {
   _onHeader: (frame: HeaderFrame) => void
 }
@@ -45,8 +44,8 @@ const keepBytes = (channel: Channel) => {
 }
 
 /**
- * Stops reading what the broker sends, and reads on. What is not read stays with the broker, by TCP. Heartbeats are not read
- * either: after some twenty seconds the connection is lost, and the broker gives the same messages again.
+ * Pauses and resumes reading, so that messages stay with the broker by TCP. Heartbeats pause too: after about 20 s the
+ * connection is lost and the messages come again.
  */
 const valveOf = ({ connection }: Link) => {
   const socket = (connection as unknown as ClientConnection)._socket
@@ -65,18 +64,14 @@ const valveOf = ({ connection }: Link) => {
   }
 }
 
-/** How much may be here at once without being acknowledged. */
+/** Bound of unacknowledged messages. */
 export interface Window {
-  /** How many. */
   readonly count: number
-  /**
-   * Bytes of their bodies, which the broker knows no bound of. The last one may exceed them, and what the socket had read
-   * already comes on top.
-   */
+  /** The last message may exceed it, as may bytes the socket has read. */
   readonly bytes: number
 }
 
-/** The connection is used for nothing else, because nothing is read from it while the window is full. */
+/** Needs its own connection, which is not read while the window is full. */
 export const deliveriesOf = Effect.fnUntraced(function* (
   link: Link,
   queue: string,
@@ -86,12 +81,12 @@ export const deliveriesOf = Effect.fnUntraced(function* (
   const channel = yield* openChannel(link)
   keepBytes(channel)
   const valve = valveOf(link)
-  /** What is not acknowledged, oldest first. */
+  /** Not acknowledged, oldest first. */
   const held: Array<{ readonly deliveryTag: number; readonly bytes: number }> = []
   let bytes = 0
   const end = () => Queue.endUnsafe(arrived)
   channel.on("close", end)
-  // Somebody deleted the queue.
+  // The queue was deleted.
   channel.on("basic.cancel", end)
   yield* Effect.tryPromise({
     try: async () => {

@@ -1,9 +1,7 @@
 /**
- * Lets the facts of messages out to the topic exchange `posthaste.events`, as CloudEvents 1.0 in their structured JSON form,
- * and dead letters to the topic exchange `posthaste.dead-letters`. The routing key is `<org>.<channel>.<STATUS>` on both.
- *
- * They are published in their order over one channel, and confirmed before the log is followed further. A queue that is
- * bound later has not missed anything that is still to come; what nobody is bound for is dropped, as on every exchange.
+ * Publishes the facts of messages to `posthaste.events` as structured CloudEvents 1.0, and dead letters to
+ * `posthaste.dead-letters`, by the routing key `<org>.<channel>.<STATUS>`. They go in order over one channel and are
+ * confirmed before the log is read further. Unbound facts are dropped.
  */
 import { DateTime, Effect, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
@@ -12,7 +10,7 @@ import type { Link } from "./client/connect.ts"
 import { publisher } from "./client/publisher.ts"
 import { DEAD_LETTERS, EVENTS } from "./topology.ts"
 
-/** The broker has not taken all facts: they are let out again. */
+/** The facts are published again. */
 export class NotPublished extends Schema.TaggedError<NotPublished>()("NotPublished", { reason: Schema.String }) {
   override get message(): string {
     return `the broker has not confirmed the facts (${this.reason})`
@@ -21,7 +19,7 @@ export class NotPublished extends Schema.TaggedError<NotPublished>()("NotPublish
 
 type Publication = readonly [Envelope & { readonly messageId: string }, Buffer]
 
-/** Ends when the connection does. */
+/** Ends with the connection. */
 export const publishFacts = Effect.fnUntraced(function* ({ publishing }: { readonly publishing: Link }) {
   const { publishAll } = yield* publisher(publishing)
   return yield* following(
@@ -56,7 +54,7 @@ const asEvent = (fact: OutgoingFact): Publication => {
     channel: queued.channel,
     status
   }
-  // The data is JSON text already: its numbers keep their digits.
+  // JSON text, so that numbers keep their digits.
   const text = `${JSON.stringify(attributes).slice(0, -1)},"data":${data}}`
   return [
     {

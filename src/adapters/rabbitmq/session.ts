@@ -1,7 +1,6 @@
 /**
- * What goes on over connections to Posthaste's own broker, for as long as the process runs. When a connection is lost, or
- * what goes on ends, everything is closed and begun again, after a pause. The log has a line when the broker goes away, and
- * one when it is back.
+ * Runs work over connections to Posthaste's broker: when either ends, both begin again after a pause. The log has one
+ * line when the broker goes away and one when it is back.
  */
 import { Cause, Duration, Effect, type Redacted, type Scope } from "effect"
 import { connect, type Link } from "./client/connect.ts"
@@ -9,14 +8,14 @@ import { type Declaration, declareAll } from "./topology.ts"
 
 export interface Broker {
   readonly url: Redacted.Redacted
-  /** Of this process, for the broker's list of connections. */
+  /** Shown in the broker's list of connections. */
   readonly name: string
 }
 
 const CONNECT_WITHIN = Duration.seconds(10)
 const PAUSE_MIN_MS = 200
 const PAUSE_MAX_MS = 5_000
-/** What RabbitMQ allows unless it is told otherwise. */
+/** RabbitMQ's default. */
 const FRAME_MAX = 131_072
 
 const troubleIn = (cause: Cause.Cause<unknown>): string => {
@@ -25,9 +24,8 @@ const troubleIn = (cause: Cause.Cause<unknown>): string => {
 }
 
 /**
- * `task` is for the log: "commands". `needed` is declared before `work` begins, which gets a connection to receive on and one to publish on, because a broker that
- * takes no messages blocks a connection as a whole. `report` hears when the
- * broker goes away and when it is back.
+ * `task` is for the log. `needed` is declared before `work`, which gets one connection to receive and one to publish
+ * on: a blocked broker blocks a whole connection. `report` gets whether the broker is away.
  */
 export const sessions = <E, R>(
   { url, name }: Broker,
@@ -56,7 +54,7 @@ export const sessions = <E, R>(
       )
     }).pipe(Effect.scoped)
 
-    /** Once for each kind of trouble. */
+    /** Once per problem. */
     const say = (problem: string) => {
       const before = said
       said = problem

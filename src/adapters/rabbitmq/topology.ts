@@ -1,6 +1,6 @@
 /**
- * What Posthaste needs on its own broker, declared anew on every connection. To declare what is there already changes
- * nothing; something of the same name and another kind is refused, and nothing of it is touched.
+ * Posthaste's queues and exchanges on its broker, declared on every connection. Existing ones stay as they are; those
+ * of another kind are refused.
  */
 import { Effect, Schema } from "effect"
 import type { Channel } from "rabbitmq-client"
@@ -12,10 +12,10 @@ export const REJECTED = "posthaste.commands.rejected"
 export const EVENTS = "posthaste.events"
 export const DEAD_LETTERS = "posthaste.dead-letters"
 
-/** A command that ended the process that read it so many times is put aside by the broker itself. */
+/** The broker moves a command that ended its reader this often to the rejected queue. */
 const DELIVERIES_MAX = 1_000
 
-/** The broker holds something of this name that is not what Posthaste would make. */
+/** The broker holds something else of this name. */
 export class WrongTopology extends Schema.TaggedError<WrongTopology>()("WrongTopology", {
   name: Schema.String,
   detail: Schema.String
@@ -39,7 +39,7 @@ export const forCommands: ReadonlyArray<Declaration> = [
         durable: true,
         arguments: {
           ...quorum,
-          // Several processes may wait for commands; one reads, so that the order of the queue is the order of acceptance.
+          // One process reads, so that commands are accepted in the order of the queue.
           "x-single-active-consumer": true,
           "x-delivery-limit": DELIVERIES_MAX,
           "x-dead-letter-exchange": "",
@@ -59,7 +59,7 @@ export const forFacts: ReadonlyArray<Declaration> = [
   ]
 ]
 
-/** A refusal closes the channel it is asked on, so this one is used for nothing else. */
+/** A refusal closes its channel, so this one is used for nothing else. */
 export const declareAll = Effect.fnUntraced(function* (link: Link, declarations: ReadonlyArray<Declaration>) {
   const channel = yield* openChannel(link)
   for (const [name, declare] of declarations) {

@@ -1,9 +1,6 @@
 /**
- * One connection to a RabbitMQ, from its login to its loss. A connection that is lost stays lost: whoever needs another
- * one asks for it, at a time of its own choosing, and declares again what it needs.
- *
- * The client notices a broker that went silent by its heartbeats, after some twenty seconds. Whoever waits for an
- * answer has a deadline of its own.
+ * One connection to a RabbitMQ from login to loss. It does not reconnect. Heartbeats notice a silent broker after about
+ * 20 s; callers set deadlines of their own.
  */
 import type { Socket } from "node:net"
 import { Deferred, Duration, Effect, Exit, Redacted, Schema, type Scope } from "effect"
@@ -11,7 +8,7 @@ import { AMQPConnectionError, Connection, type ConnectionOptions } from "rabbitm
 import { areUsedUp } from "../../channels/net/descriptors.ts"
 import { boundSessions } from "../../channels/net/tlsTerms.ts"
 
-/** Why there is no connection. The codes are those of domain/delivery/classify.ts. */
+/** Codes as in domain/delivery/classify.ts. */
 export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnected", {
   code: Schema.Literals([
     "connection_failed",
@@ -22,7 +19,7 @@ export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnect
     "timeout",
     "tls_failed"
   ]),
-  /** For whoever runs Posthaste: it can name an address. */
+  /** For the operator: may name an address. */
   detail: Schema.String
 }) {
   override get message(): string {
@@ -32,10 +29,10 @@ export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnect
 
 export interface Link {
   readonly connection: Connection
-  /** Why the broker takes no messages for now; null while it takes them. */
+  /** Reason while the broker takes no messages, else null. */
   readonly blocked: () => string | null
   readonly isLost: () => boolean
-  /** Answers the reason once the connection is lost, also when it was closed here. */
+  /** Answers the reason once the connection is lost or closed. */
   readonly lost: Effect.Effect<string>
 }
 
@@ -45,27 +42,26 @@ export interface Options {
   /** Shown in the broker's list of connections. */
   readonly name: string
   readonly timeout: Duration.Duration
-  /** The largest frame, in bytes; headers must fit into one. Absent: the client's 8 KB. */
+  /** In bytes; headers must fit into one frame. Default: 8 KB. */
   readonly frameMax?: number
-  /** Of the socket: which addresses may be connected to. */
   readonly socket?: ConnectionOptions["socket"]
   readonly tls?: ConnectionOptions["tls"]
-  /** Nothing is consumed over it, so the broker has little to say: one that says more than this is cut off. */
+  /** Set where nothing is consumed: a broker that sends more is cut off. */
   readonly answersMax?: AnswersMax
 }
 
-/** In bytes: so many in all, and so many more for each byte that it was told. */
+/** Bytes allowed in all, plus `perByte` for each byte written. */
 export interface AnswersMax {
   readonly bytes: number
   readonly perByte: number
 }
 
 const HEARTBEAT_SECONDS = 10
-/** How long a goodbye may take. */
+/** Time for a clean close. */
 const CLOSE_WITHIN = Duration.seconds(2)
-/** No broker sends a larger frame before one was agreed on, nor is a larger one ever agreed on here. */
+/** The largest frame before and after negotiation. */
 const ANY_FRAME_MAX = 1_048_576
-/** The client would connect again by itself. It is closed when a connection fails, so this is never reached. */
+/** Keeps the client from reconnecting; it is closed when a connection fails. */
 const NEVER_AGAIN_MS = 2 ** 31 - 1
 
 export const connect = Effect.fnUntraced(function* (
@@ -127,15 +123,14 @@ const make = ({ url, name, timeout, frameMax, socket, tls }: Options): Connectio
     ...(tls && { tls })
   })
 
-/** A private part of the client. */
+/** Private part of the client. */
 interface Connecting {
   readonly _socket: Socket
 }
 
 /**
- * The client reads as many bytes as a frame says that it has. What answers may be no broker, and those bytes anything: Node
- * throws when they say a gigabyte, where nothing catches it, and the client would wait for, and keep, what is a little less. What
- * is returned is kept in memory too.
+ * The client buffers as many bytes as a frame announces, and Node throws uncaught at a gigabyte: a server that is no
+ * broker may announce anything. Returned messages are kept in memory too.
  */
 const guardReads = (socket: Socket, answersMax: AnswersMax | undefined): void => {
   const read = socket.read.bind(socket)
@@ -150,7 +145,7 @@ const guardReads = (socket: Socket, answersMax: AnswersMax | undefined): void =>
   }
 }
 
-/** A URL without a user means the broker's guest, as it does for every client but this one. */
+/** Other clients default to guest; this one does not. */
 const withLogin = (text: string): string => {
   const url = new URL(text)
   if (url.username === "" && url.password === "") {
@@ -168,12 +163,12 @@ const codeOf = (error: unknown): string =>
 const notConnected = (error: unknown): NotConnected => {
   const code = codeOf(error)
   const detail = textOf(error)
-  // What judged the address has named the reason.
+  // Codes of the address guard and resolver.
   if (code === "dns_failed" || code === "forbidden_address" || code === "no_descriptors")
     return new NotConnected({ code, detail })
   if (areUsedUp(error)) return new NotConnected({ code: "no_descriptors", detail })
   if (error instanceof AMQPConnectionError) {
-    // NOT_ALLOWED: there is no such virtual host, or not for this user.
+    // NOT_ALLOWED: no such virtual host for this user.
     if (code === "ACCESS_REFUSED" || code === "NOT_ALLOWED") return new NotConnected({ code: "login_refused", detail })
     if (code === "CONNECTION_TIMEOUT") return new NotConnected({ code: "timeout", detail })
   }
