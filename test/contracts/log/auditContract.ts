@@ -119,7 +119,8 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
           orgId,
           subject: { type: "message", id: dead },
           actor: "key:k2",
-          details: { reason: "fixed" }
+          // The reason may name a person and stands beside the fact.
+          details: { epoch: 2, edited: false }
         })
         expect(of("UPDATED", endpoint)).toMatchObject({
           subject: { type: "endpoint", id: endpoint },

@@ -47,8 +47,8 @@ export const orgsContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>)
         expect(yield* orgs.get(one)).toMatchObject({ suspended: null, limits: { waiting: 9 }, retry: null })
         const facts = yield* (yield* Journals).load(`org-${one}`)
         expect(facts.map(({ name, version, actor }) => [name, version, actor])).toEqual([
-          ["OrgChanged@3", 1, "operator"],
-          ["OrgChanged@3", 2, null]
+          ["OrgChanged@1", 1, "operator"],
+          ["OrgChanged@1", 2, null]
         ])
         expect(JSON.parse(facts[0]!.data)).toEqual({ orgId: one, ...suspended })
       })

@@ -33,11 +33,11 @@ export const journalsContract = <E>(name: string, layer: Layer.Layer<Journals | 
         expect(yield* journals.append(other, 0, [fact(9)], at, null)).toBe("Appended")
         expect(yield* journals.append(one, 2, [fact(3)], at, "operator")).toBe("Appended")
         expect(yield* journals.load(one)).toEqual(
-          [1, 2, 3].map((n) => ({ ...fact(n), version: n, at, actor: "operator" }))
+          [1, 2, 3].map((n) => ({ ...fact(n), forgettable: null, version: n, at, actor: "operator" }))
         )
         expect(yield* journals.load(other)).toHaveLength(1)
-        expect(yield* journals.last(one)).toEqual({ ...fact(3), version: 3, at, actor: "operator" })
-        expect(yield* journals.last(other)).toEqual({ ...fact(9), version: 1, at, actor: null })
+        expect(yield* journals.last(one)).toEqual({ ...fact(3), forgettable: null, version: 3, at, actor: "operator" })
+        expect(yield* journals.last(other)).toEqual({ ...fact(9), forgettable: null, version: 1, at, actor: null })
         const part = (after: number, limit: number) =>
           Effect.map(journals.load(one, { after, limit }), (facts) => facts.map(({ version }) => version))
         expect([yield* part(0, 1), yield* part(1, 9), yield* part(1, 1), yield* part(3, 9)]).toEqual([
