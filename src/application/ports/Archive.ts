@@ -24,7 +24,8 @@ export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinu
  *   their versions. `after` is the last fact that was read; the order of the streams is the store's.
  * - `restore` writes facts on top of the existing ones, with their version, time and actor and in the given order,
  *   which becomes their order in the log. Each has to be the next of its stream. A failure may leave some of them
- *   written, and only the first ones. It changes nothing but the log: neither queue nor bodies nor lanes.
+ *   written, and only the first ones. The audit lists them and their withdrawals are open as where they come from; neither
+ *   queue nor bodies nor lanes change.
  *
  * It leaves out the data beside the facts (see MessageData.ts and DerivedRows.ts).
  */

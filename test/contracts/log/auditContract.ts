@@ -11,6 +11,7 @@ import {
 } from "../../../src/application/consents/consents.ts"
 import { commandCircuit } from "../../../src/application/destinations/commandCircuit.ts"
 import type { PageRequest, StoreUnavailable } from "../../../src/application/errors.ts"
+import { Archive } from "../../../src/application/ports/Archive.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
@@ -22,7 +23,18 @@ import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import { makeEndpoint, webhook } from "../destinations/samples.ts"
 import { ended } from "../replays/deadLetterSamples.ts"
-import { inMillis, newMessageId, newOrg, next, now, opened, type StorePorts, settled, started } from "../sample.ts"
+import {
+  inMillis,
+  newMessageId,
+  newOrg,
+  next,
+  now,
+  opened,
+  readLogUntil,
+  type StorePorts,
+  settled,
+  started
+} from "../sample.ts"
 import { refused } from "../written.ts"
 
 type Ports = StorePorts
@@ -236,6 +248,28 @@ export const auditContract = <E>(name: string, layer: Layer.Layer<Ports, E>) => 
         expect([...first.items, ...rest.items]).toEqual(items)
         expect(rest.nextCursor).toBeNull()
         expect(yield* timelineOf(orgId, "nothing")).toEqual([])
+      })
+    )
+
+    test(
+      "list the same of facts that were moved from another store, and the same withdrawals are open",
+      Effect.gen(function* () {
+        const orgId = newOrg()
+        const asked = Effect.gen(function* () {
+          const items = (yield* entriesOf(orgId)).filter(({ operation }) => operation !== "HELD")
+          return { items, open: yield* (yield* Journals).openWithdrawals(10) }
+        })
+        yield* Effect.provideService(life(orgId, "case-17"), CommandedBy, "operator")
+        const { facts: written } = yield* (yield* EventStore).extent
+        const facts = yield* readLogUntil(({ length }) => length >= written)
+        const before = yield* asked
+        expect([before.items.length, before.open.length]).toEqual([told.length - 1, 1])
+        const moved = Effect.gen(function* () {
+          const { restore } = yield* Archive
+          for (const some of Arr.chunksOf(facts, 4)) yield* restore(some)
+          return yield* asked
+        })
+        expect(yield* Effect.provide(moved, layer, { local: true })).toEqual(before)
       })
     )
 

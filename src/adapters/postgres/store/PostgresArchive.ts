@@ -4,6 +4,7 @@ import type { StoreUnavailable } from "../../../application/errors.ts"
 import { Archive, type ArchivedFact, NotContinued } from "../../../application/ports/Archive.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import { Streams } from "../../../application/ports/Streams.ts"
+import { orgTold } from "../../../domain/audit/entry.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { keptActor } from "../../../domain/recorded.ts"
 import { messageOf } from "../../../domain/streams.ts"
@@ -18,23 +19,31 @@ const streamsStatement = prepared`${facts} where e.stream_id = any ($1::uuid[]) 
 const restorationsStatement = prepared`select noticed_at, saved_at from restoration order by nth`
 // `wrong` refuses what does not follow; the primary key refuses the second of two racers.
 const restoreStatement = prepared`with fact as materialized (
-      select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
-        with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, forgettable, whole_actor, n)
+      select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
+        with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, forgettable, whole_actor, org, n)
     ), wrong as materialized (
       select f.stream, f.version, f.n from (
           select g.*, row_number() over (partition by g.stream_id order by g.n) as nth from fact g
         ) f
         where f.version <> f.nth + coalesce((select max(e.version) from event e where e.stream_id = f.stream_id), 0)
     ), written as (
-      insert into event (stream_id, stream, tx, at, actor, version, name, data)
+      insert into event (stream_id, stream, tx, at, actor, version, name, data, org_id)
         select f.stream_id, f.journal, log_tx(),
-          'epoch'::timestamptz + f.at_ms * interval '1 millisecond', f.actor, f.version, f.name, f.data::json
+          'epoch'::timestamptz + f.at_ms * interval '1 millisecond', f.actor, f.version, f.name, f.data::json,
+          case f.org when '' then coalesce(
+            (select d.org_id from destination d where f.journal = 'circuit-' || d.id),
+            (select case when e.stream is null then e.data ->> 'orgId' else e.org_id end
+              from event e where e.stream_id = f.stream_id and e.version = 1)) else f.org end
         from fact f where not exists (select 1 from wrong) order by f.n
     ), details as (
       insert into detail (stream_id, version, data, actor)
         select f.stream_id, f.version, f.forgettable::json, f.whole_actor from fact f
         where (f.forgettable is not null or f.whole_actor is not null) and not exists (select 1 from wrong)
       on conflict (stream_id, version) do update set data = excluded.data, actor = excluded.actor
+    ), opened as (
+      insert into withdrawal (stream) select unnest($12::text[]) where not exists (select 1 from wrong) on conflict do nothing
+    ), closed as (
+      delete from withdrawal where stream = any ($3::text[]) and stream <> all ($12::text[]) and not exists (select 1 from wrong)
     )
     select stream, version from wrong order by n limit 1`
 
@@ -43,6 +52,35 @@ const NOBODY = "00000000-0000-0000-0000-000000000000"
 const UNIQUE_VIOLATION = "23505"
 
 const idOf = (stream: string): string => messageOf(stream) ?? streamIdOf(stream as JournalName)
+
+const orgIdIn = (data: string): string | null => {
+  const said = JSON.parse(data) as { readonly orgId?: unknown } | null
+  return typeof said?.orgId === "string" ? said.orgId : null
+}
+
+/** Of each fact: the org whose audit lists it, and "" where a row that is there already says it. */
+const orgsIn = (facts: ReadonlyArray<ArchivedFact>): ReadonlyArray<string | null> => {
+  const firsts = new Map<string, string | null>()
+  return facts.map((fact) => {
+    const { stream, version, data, actor } = fact
+    const isMessage = messageOf(stream) !== null
+    const first = isMessage
+      ? version > 1 && actor !== null
+        ? ""
+        : null
+      : stream.startsWith("circuit-") && actor === null
+        ? null
+        : orgTold(fact)
+    if (version === 1) firsts.set(stream, isMessage ? orgIdIn(data) : first)
+    return first === "" ? (firsts.get(stream) ?? "") : first
+  })
+}
+
+/** The consents whose last fact is a withdrawal. */
+const withdrawnIn = (facts: ReadonlyArray<ArchivedFact>): ReadonlyArray<string> =>
+  [...new Map(facts.map(({ stream, name }) => [stream, name]))].flatMap(([stream, name]) =>
+    name === "ConsentWithdrawn@1" ? [stream] : []
+  )
 
 /** Positions are `tx:position`. */
 const order: Order.Order<string> = Order.mapInput(
@@ -72,7 +110,9 @@ export const layer = Layer.effect(
         given.map(({ stream, version, forgettable = null }) =>
           version === 1 && messageOf(stream) !== null ? null : forgettable
         ),
-        given.map(({ actor }) => (keptActor(actor) === actor ? null : actor))
+        given.map(({ actor }) => (keptActor(actor) === actor ? null : actor)),
+        orgsIn(given),
+        withdrawnIn(given)
       ]
       const [wrong] = yield* durable.rows(restoreStatement, values).pipe(
         Effect.catchIf(
