@@ -351,9 +351,13 @@ describe("at night", () => {
     )
     const client = new pg.Client({ connectionString: databaseUrl })
     await client.connect()
-    const rename = (to: string) =>
-      client.query(`update posthaste.event set name = ${to} where stream_id = $1 and version = 1`, [id])
-    await rename("name || '0'")
+    const rename = (from: string, to: string) =>
+      client.query("update posthaste.message set data = replace(data::text, $2, $3)::json where id = $1", [
+        id,
+        from,
+        to
+      ])
+    await rename('"acceptedAt"', '"spoiltAt"')
     await call("POST", `/destinations/${to}/resume`)
     const { run } = night("Messages are parked")
     await until(
@@ -361,7 +365,7 @@ describe("at night", () => {
       ({ body }) => body.items.some((each) => each.stream === `message-${id}`)
     )
     expect((await run("parked", "list")).out).toMatch(new RegExp(`^message-${id} .*unreadable`, "m"))
-    await rename("left(name, -1)")
+    await rename('"spoiltAt"', '"acceptedAt"')
     await client.end()
     expect(await run("parked", "retry", "--all")).toMatchObject({ code: 0, out: "1 stream is tried again\n" })
     await delivered(id)
