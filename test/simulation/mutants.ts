@@ -551,11 +551,5 @@ export const mutants = {
 
 /** Those that show in worlds with troubles alone. */
 export const repairMutants: ReadonlySet<Sabotage> = new Set(
-  Object.entries<Sabotage>(mutants).flatMap(([name, sabotage]) =>
-    /set aside|sets aside|parks nothing|no place|lost (twice|without)|for lost|mends only|nobody gave|has a head/.test(
-      name
-    )
-      ? [sabotage]
-      : []
-  )
+  Object.entries<Sabotage>(mutants).flatMap(([name, sabotage]) => (/park/.test(name) ? [sabotage] : []))
 )
