@@ -9,36 +9,8 @@ import { type FactStart, factStarts } from "../application/log/publishFacts.ts"
 import type { Limits } from "../application/ports/Orgs.ts"
 import { type CircuitPolicy, circuitDefaults } from "../domain/circuit/policy.ts"
 import type { DestinationId } from "../domain/ids.ts"
-import {
-  CERTIFICATE_FILE,
-  type Read as Certificate,
-  type CertificateFiles,
-  KEY_FILE,
-  readCertificate
-} from "./certificate.ts"
-import {
-  amqpUrl,
-  bearerKey,
-  bearerKeys,
-  collectorUrl,
-  DAYS_MAX,
-  days,
-  destinationIds,
-  encryptionKeyOf,
-  encryptionKeysOf,
-  eventStoreUrl,
-  httpUrl,
-  networks,
-  orgLimits,
-  postgresUrl,
-  proxies,
-  type Role,
-  roleSet,
-  roles,
-  schemaName,
-  serviceUrl,
-  share
-} from "./values.ts"
+import * as certificates from "./certificate.ts"
+import * as values from "./values.ts"
 import { oneOf, secret, text, variable, WrongSetting, wholeNumber } from "./variables.ts"
 
 export interface Settings {
@@ -46,7 +18,7 @@ export interface Settings {
   readonly port: number
   readonly host: string
   /** Null: plain HTTP. */
-  readonly certificate: (CertificateFiles & { readonly first: Certificate }) | null
+  readonly certificate: (certificates.CertificateFiles & { readonly first: certificates.Read }) | null
   /** Null: the embedded server. */
   readonly databaseUrl: Redacted.Redacted | null
   /** Schema of the tables; installations may share a database. */
@@ -58,7 +30,7 @@ export interface Settings {
   readonly amqpUrl: Redacted.Redacted | null
   /** First fact to publish when it is first given. */
   readonly factsFrom: FactStart
-  readonly roles: ReadonlySet<Role>
+  readonly roles: ReadonlySet<values.Role>
   /** Null only with the embedded database, which generates one. */
   readonly operatorKeys: ReadonlyArray<Redacted.Redacted> | null
   /** Read again when it changes; null when they came otherwise. */
@@ -98,8 +70,8 @@ export interface Settings {
 
 /** From `POSTHASTE_ENCRYPTION_KEYS` or `POSTHASTE_ENCRYPTION_KEY`. */
 export const encryptionKeys = Effect.gen(function* () {
-  const one = yield* secret("POSTHASTE_ENCRYPTION_KEY", encryptionKeyOf)
-  const several = yield* secret("POSTHASTE_ENCRYPTION_KEYS", encryptionKeysOf)
+  const one = yield* secret("POSTHASTE_ENCRYPTION_KEY", values.encryptionKeyOf)
+  const several = yield* secret("POSTHASTE_ENCRYPTION_KEYS", values.encryptionKeysOf)
   if (one.value !== null && several.value !== null) {
     const problem = "is given beside POSTHASTE_ENCRYPTION_KEYS, which holds all keys"
     return yield* new WrongSetting({ variable: "POSTHASTE_ENCRYPTION_KEY", problem })
@@ -118,7 +90,7 @@ export interface TracingSettings {
 
 const tracing: Effect.Effect<TracingSettings, WrongSetting> = Effect.gen(function* () {
   // Judged for a start-up error in one line; the exporter reads it again.
-  yield* variable("OTEL_EXPORTER_OTLP_ENDPOINT", collectorUrl)
+  yield* variable("OTEL_EXPORTER_OTLP_ENDPOINT", values.collectorUrl)
   const sampler = yield* variable(
     "OTEL_TRACES_SAMPLER",
     oneOf(
@@ -127,7 +99,7 @@ const tracing: Effect.Effect<TracingSettings, WrongSetting> = Effect.gen(functio
     ),
     "parentbased_always_on"
   )
-  const ratio = yield* variable("OTEL_TRACES_SAMPLER_ARG", share, 1)
+  const ratio = yield* variable("OTEL_TRACES_SAMPLER_ARG", values.share, 1)
   const shares: Readonly<Record<string, number>> = { always_on: 1, always_off: 0, traceidratio: ratio }
   return {
     protocol: yield* variable("OTEL_EXPORTER_OTLP_PROTOCOL", oneOf("http/protobuf", "http/json"), "http/protobuf"),
@@ -163,12 +135,15 @@ const certificate = Effect.gen(function* () {
   }
   if (files.certificate === null && files.key === null) return null
   if (files.key === null || files.certificate === null) {
-    const [missing, given] = files.key === null ? [KEY_FILE, CERTIFICATE_FILE] : [CERTIFICATE_FILE, KEY_FILE]
+    const [missing, given] =
+      files.key === null
+        ? [certificates.KEY_FILE, certificates.CERTIFICATE_FILE]
+        : [certificates.CERTIFICATE_FILE, certificates.KEY_FILE]
     return yield* new WrongSetting({ variable: missing, problem: `is required with ${given}` })
   }
   const both = { certificate: files.certificate, key: files.key }
   const first = yield* Effect.mapError(
-    Effect.fromResult(readCertificate(both, new Date())),
+    Effect.fromResult(certificates.readCertificate(both, new Date())),
     (fault) => new WrongSetting(fault)
   )
   return { ...both, first }
@@ -185,7 +160,7 @@ const circuit = Effect.gen(function* () {
 
 export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(function* () {
   const { databaseUrl, ...store } = yield* storeSettings
-  const operator = yield* secret("POSTHASTE_OPERATOR_KEY", bearerKeys)
+  const operator = yield* secret("POSTHASTE_OPERATOR_KEY", values.bearerKeys)
   const sealing = yield* encryptionKeys
   if (databaseUrl !== null && operator.value === null) {
     return yield* requiredWithDatabaseUrl("POSTHASTE_OPERATOR_KEY")
@@ -199,31 +174,31 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
     certificate: yield* certificate,
     databaseUrl,
     ...store,
-    amqpUrl: yield* variable("AMQP_URL", amqpUrl),
+    amqpUrl: yield* variable("AMQP_URL", values.amqpUrl),
     factsFrom: yield* variable("POSTHASTE_FACTS_FROM", oneOf(...factStarts), "now"),
-    roles: yield* variable("POSTHASTE_ROLES", roleSet, new Set(roles)),
+    roles: yield* variable("POSTHASTE_ROLES", values.roleSet, new Set(values.roles)),
     operatorKeys: operator.value,
     operatorKeyFile: operator.file,
     encryptionKeys: sealing,
-    trustedProxies: yield* variable("POSTHASTE_TRUSTED_PROXIES", proxies),
+    trustedProxies: yield* variable("POSTHASTE_TRUSTED_PROXIES", values.proxies),
     connections: {
       perAddressMax: yield* variable("POSTHASTE_CONNECTIONS_PER_ADDRESS", wholeNumber(1, 1_000_000), 1_000),
       connectionsMax: yield* variable("POSTHASTE_CONNECTIONS_MAX", wholeNumber(1, 1_000_000), 4_000)
     },
-    orgLimits: yield* variable("POSTHASTE_ORG_LIMITS", orgLimits, {}),
-    allowedNetworks: yield* variable("POSTHASTE_ALLOWED_NETWORKS", networks, []),
+    orgLimits: yield* variable("POSTHASTE_ORG_LIMITS", values.orgLimits, {}),
+    allowedNetworks: yield* variable("POSTHASTE_ALLOWED_NETWORKS", values.networks, []),
     egressProxy: yield* variable("POSTHASTE_EGRESS_PROXY", parseEgressProxy),
     lease: Duration.millis(yield* variable("POSTHASTE_LEASE_MS", wholeNumber(1_000, 3_600_000), 15_000)),
     concurrency: yield* variable("POSTHASTE_CONCURRENCY", wholeNumber(1, 10_000), 512),
     circuit: yield* circuit,
-    whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", httpUrl, new URL("https://graph.facebook.com")),
+    whatsappBaseUrl: yield* variable("WHATSAPP_BASE_URL", values.httpUrl, new URL("https://graph.facebook.com")),
     whatsappCodes: yield* variable("POSTHASTE_WHATSAPP_CODES", parseCodes, new Map()),
     tracing: yield* tracing,
     metricsPort: yield* variable("POSTHASTE_METRICS_PORT", wholeNumber(0, 65_535)),
-    metricsDestinations: yield* variable("POSTHASTE_METRICS_DESTINATIONS", destinationIds, []),
-    retention: yield* variable("POSTHASTE_RETENTION_DAYS", days, Duration.days(7)),
-    deadLetterRetention: yield* variable("POSTHASTE_DEAD_LETTER_DAYS", days, Duration.days(365)),
-    retentionDaysMax: yield* variable("POSTHASTE_RETENTION_MAX_DAYS", wholeNumber(1, DAYS_MAX))
+    metricsDestinations: yield* variable("POSTHASTE_METRICS_DESTINATIONS", values.destinationIds, []),
+    retention: yield* variable("POSTHASTE_RETENTION_DAYS", values.days, Duration.days(7)),
+    deadLetterRetention: yield* variable("POSTHASTE_DEAD_LETTER_DAYS", values.days, Duration.days(365)),
+    retentionDaysMax: yield* variable("POSTHASTE_RETENTION_MAX_DAYS", wholeNumber(1, values.DAYS_MAX))
   }
 })
 
@@ -232,10 +207,10 @@ export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" 
 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
   return {
-    databaseUrl: yield* variable("DATABASE_URL", postgresUrl),
-    schema: yield* variable("POSTHASTE_SCHEMA", schemaName, SCHEMA_DEFAULT),
+    databaseUrl: yield* variable("DATABASE_URL", values.postgresUrl),
+    schema: yield* variable("POSTHASTE_SCHEMA", values.schemaName, SCHEMA_DEFAULT),
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
-    eventStoreUrl: yield* variable("EVENTSTORE_URL", eventStoreUrl),
+    eventStoreUrl: yield* variable("EVENTSTORE_URL", values.eventStoreUrl),
     sealsBodies: (yield* variable("POSTHASTE_SEAL_BODIES", oneOf("true", "false"), "false")) === "true"
   }
 })
@@ -243,11 +218,11 @@ export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.
 /** For commands that call a running Posthaste. */
 export const callSettings = Effect.gen(function* () {
   return {
-    url: yield* variable("POSTHASTE_URL", serviceUrl),
+    url: yield* variable("POSTHASTE_URL", values.serviceUrl),
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
     org: yield* variable("POSTHASTE_ORG", text),
-    apiKey: yield* variable("POSTHASTE_API_KEY", bearerKey),
-    operatorKey: (yield* secret("POSTHASTE_OPERATOR_KEY", bearerKeys)).value?.[0] ?? null
+    apiKey: yield* variable("POSTHASTE_API_KEY", values.bearerKey),
+    operatorKey: (yield* secret("POSTHASTE_OPERATOR_KEY", values.bearerKeys)).value?.[0] ?? null
   }
 })
 export type CallSettings = Effect.Success<typeof callSettings>

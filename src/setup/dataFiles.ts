@@ -2,19 +2,7 @@
  * Small values of a start without settings, each in a file of the data directory that only its owner can read: keys,
  * the sample endpoint, the API's address.
  */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync
-} from "node:fs"
+import * as fs from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect, Result, Schema } from "effect"
 
@@ -35,24 +23,24 @@ export const dataFile = (directory: string, name: string): DataFile => {
   const path = join(directory, name)
   const put = (value: string, place: (aside: string) => void) =>
     disk(() => {
-      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
       // Written aside, flushed and moved: neither a kill nor a power loss leaves half a key.
       const aside = `${path}.${process.pid}`
-      rmSync(aside, { force: true })
-      onDisk(openSync(aside, "wx", 0o600), (file) => writeSync(file, `${value}\n`))
+      fs.rmSync(aside, { force: true })
+      onDisk(fs.openSync(aside, "wx", 0o600), (file) => fs.writeSync(file, `${value}\n`))
       place(aside)
-      onDisk(openSync(directory, "r"), () => {})
+      onDisk(fs.openSync(directory, "r"), () => {})
     })
   return {
     path,
-    read: disk(() => (existsSync(path) ? readFileSync(path, "utf8").trim() : null)),
-    write: (value) => put(value, (aside) => renameSync(aside, path)),
+    read: disk(() => (fs.existsSync(path) ? fs.readFileSync(path, "utf8").trim() : null)),
+    write: (value) => put(value, (aside) => fs.renameSync(aside, path)),
     create: (value) =>
       put(value, (aside) => {
         // A link, unlike a rename, keeps a file that another start put there.
-        const linked = Result.try(() => linkSync(aside, path))
-        rmSync(aside)
-        if (Result.isFailure(linked) && !existsSync(path)) throw linked.failure
+        const linked = Result.try(() => fs.linkSync(aside, path))
+        fs.rmSync(aside)
+        if (Result.isFailure(linked) && !fs.existsSync(path)) throw linked.failure
       })
   }
 }
@@ -70,14 +58,14 @@ export const makeDataDirectory = (directory: string): Effect.Effect<void, DataFi
   })
 
 const makeDirectory = (directory: string): void => {
-  if (existsSync(directory)) {
-    if (!statSync(directory).isDirectory()) throw new Error(`${directory} is no directory`)
+  if (fs.existsSync(directory)) {
+    if (!fs.statSync(directory).isDirectory()) throw new Error(`${directory} is no directory`)
     return
   }
   makeDirectory(dirname(directory))
-  const made = Result.try(() => mkdirSync(directory, { mode: 0o700 }))
+  const made = Result.try(() => fs.mkdirSync(directory, { mode: 0o700 }))
   // Another start may have been first.
-  if (Result.isFailure(made) && !existsSync(directory)) throw made.failure
+  if (Result.isFailure(made) && !fs.existsSync(directory)) throw made.failure
 }
 
 /** Address of the API, or its last one. */
@@ -85,8 +73,8 @@ export const apiUrl = (dataDir: string): DataFile => dataFile(dataDir, "api-url"
 
 const onDisk = (file: number, use: (file: number) => void) => {
   use(file)
-  fsyncSync(file)
-  closeSync(file)
+  fs.fsyncSync(file)
+  fs.closeSync(file)
 }
 
 /** `make` generates the value the first time; `problemOf` judges a kept one. */

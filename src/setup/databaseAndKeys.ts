@@ -3,13 +3,13 @@
  * and kept in the data directory.
  */
 import { randomBytes } from "node:crypto"
+import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
-import { Effect, type Redacted, Result } from "effect"
+import { Effect, type Redacted, Result, type Scope } from "effect"
 import * as EmbeddedPostgres from "../adapters/embedded-postgres/EmbeddedPostgres.ts"
 import type { OperatorKeys } from "../adapters/http/server/auth.ts"
 import type { Settings } from "./config.ts"
 import { DataFileFailed, dataFile, makeDataDirectory, readOrCreate } from "./dataFiles.ts"
-import { keptUpToDate } from "./operatorKeys.ts"
 import { type Sample, startReceiver } from "./sample.ts"
 import { bearerKeys, encryptionKeyOf } from "./values.ts"
 
@@ -85,3 +85,35 @@ const readOrCreateEncryptionKey = Effect.fnUntraced(function* (dataDir: string) 
 
 const problemOf = <A>(read: Result.Result<A, string>): string | null =>
   Result.match(read, { onSuccess: () => null, onFailure: (problem) => problem })
+
+const EVERY = "1 second"
+
+/**
+ * Reads a key file again when it changes: to rotate, add a line, change the callers, remove the old line. A file without
+ * a key, or unreadable, changes nothing.
+ */
+export const keptUpToDate = Effect.fnUntraced(function* (
+  first: ReadonlyArray<Redacted.Redacted>,
+  file: string | null
+): Effect.fn.Return<OperatorKeys, never, Scope.Scope> {
+  let keys = first
+  if (file === null) return () => keys
+  let known: string | null = null
+  const look = Effect.gen(function* () {
+    const read = yield* Effect.result(Effect.tryPromise(() => readFile(file, "utf8")))
+    const text = Result.getOrElse(read, () => "")
+    if (text === known) return
+    const isFirst = known === null
+    known = text
+    const found = bearerKeys(text)
+    if (Result.isFailure(found) || found.success.length === 0) {
+      yield* Effect.logWarning("the file of operator keys holds none that could be read, so the keys stay as they were")
+      return
+    }
+    keys = found.success
+    if (!isFirst)
+      yield* Effect.logInfo("operator keys were read again").pipe(Effect.annotateLogs({ keys: keys.length }))
+  })
+  yield* look.pipe(Effect.delay(EVERY), Effect.forever, Effect.forkScoped)
+  return () => keys
+})

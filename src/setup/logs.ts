@@ -1,6 +1,6 @@
 /**
- * The log: one line an event on standard output, JSON or text. Errors show name, code and Posthaste's words, never the
- * data they are about.
+ * The log: one line an event on standard output, JSON or text. Errors show name, code and message, never the data
+ * they are about.
  */
 import { Cause, Effect, Layer, Logger, Record, References } from "effect"
 import { type LogSettings, logSettings } from "./config.ts"

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Logger, Redacted } from "effect"
 import { describe } from "vitest"
-import { keptUpToDate } from "../../src/setup/operatorKeys.ts"
+import { keptUpToDate } from "../../src/setup/databaseAndKeys.ts"
 
 const [old, young] = ["an-operator-key-of-old", "an-operator-key-of-now"]
 

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { ConfigProvider, Duration, Effect, Redacted } from "effect"
 import { afterAll, describe, expect, it } from "vitest"
 import { callSettings, settings } from "../../src/setup/config.ts"
-import { outputOf } from "../../src/setup/secretCommand.ts"
+import { outputOf } from "../../src/setup/variables.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "posthaste-command-"))
 afterAll(() => rmSync(directory, { recursive: true }))

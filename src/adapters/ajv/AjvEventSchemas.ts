@@ -114,7 +114,7 @@ const run = (validate: ValidateFunction, data: unknown, budget: number): boolean
   }
 }
 
-/** Leaves out faults within alternatives: the fault of the `anyOf` or `oneOf` itself is listed. */
+/** Lists the faults of alternatives beside the one of their `anyOf` or `oneOf`. */
 const faultsIn = (errors: ReadonlyArray<ErrorObject> | null | undefined, root: string): ReadonlyArray<Fault> =>
   (errors ?? []).slice(0, FAULTS_MAX).map(({ instancePath, message, params }) => {
     const path = pathOf(root, instancePath)

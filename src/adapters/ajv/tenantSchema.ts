@@ -5,7 +5,7 @@
  */
 import type { Fault } from "../../application/errors.ts"
 
-export const PARTS_MAX = 1_000
+const PARTS_MAX = 1_000
 const FAULTS_MAX = 20
 
 /** Keyword that holds the price of a part. */

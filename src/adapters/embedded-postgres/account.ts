@@ -5,8 +5,12 @@
 import { execFile } from "node:child_process"
 import { statSync } from "node:fs"
 import { dirname } from "node:path"
-import { Effect } from "effect"
-import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
+import { Effect, Schema } from "effect"
+
+/** Failure of the built-in server; `message` is one line for the operator. */
+export class EmbeddedPostgresFailed extends Schema.TaggedError<EmbeddedPostgresFailed>()("EmbeddedPostgresFailed", {
+  message: Schema.String
+}) {}
 
 export interface Account {
   readonly uid: number

@@ -1,20 +1,9 @@
 /** Directory of the server: made at the first start, checked at each. */
 import { randomBytes } from "node:crypto"
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
+import * as fs from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect, Redacted, Result } from "effect"
-import { type Account, accountFor, commandAs, run } from "./account.ts"
-import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
+import { type Account, accountFor, commandAs, EmbeddedPostgresFailed, run } from "./account.ts"
 import { formerPlaceOf } from "./postmaster.ts"
 import { findPrograms, type Programs } from "./programs.ts"
 
@@ -51,8 +40,8 @@ export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
   const { home, data, log, passwordFile } = filesIn(directory)
   const programs = yield* findPrograms
   // The server's account must pass through; files are closed by their own permissions.
-  yield* files(() => mkdirSync(home, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 }))
-  const owner = yield* files(() => (existsSync(data) ? statSync(data) : null))
+  yield* files(() => fs.mkdirSync(home, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 }))
+  const owner = yield* files(() => (fs.existsSync(data) ? fs.statSync(data) : null))
   const account = yield* accountFor([home, programs.postgres], owner)
   const password = yield* passwordIn(passwordFile, owner !== null)
   const cluster = { home, data, log, passwordFile, password, programs, account }
@@ -63,7 +52,7 @@ export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
       message: `${data} was copied from ${former.directory} while PostgreSQL ran there, and such a copy may be torn: stop that one and copy again`
     })
   }
-  const version = (yield* files(() => readFileSync(join(data, "PG_VERSION"), "utf8"))).trim()
+  const version = (yield* files(() => fs.readFileSync(join(data, "PG_VERSION"), "utf8"))).trim()
   if (version !== MAJOR_VERSION) {
     return yield* new EmbeddedPostgresFailed({
       message: `The data in ${data} is PostgreSQL ${version}'s and this is PostgreSQL ${MAJOR_VERSION}: dump it with ${version} and choose another POSTHASTE_DATA_DIR`
@@ -82,15 +71,15 @@ const passwordIn = Effect.fnUntraced(function* (
   file: string,
   isRequired: boolean
 ): Effect.fn.Return<Redacted.Redacted, EmbeddedPostgresFailed> {
-  if (!(yield* files(() => existsSync(file)))) {
+  if (!(yield* files(() => fs.existsSync(file)))) {
     if (isRequired) {
       return yield* new EmbeddedPostgresFailed({
         message: `${file} is missing, and the data beside it does not open without it`
       })
     }
-    yield* files(() => writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600, flush: true }))
+    yield* files(() => fs.writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600, flush: true }))
   }
-  const password = (yield* files(() => readFileSync(file, "utf8"))).trim()
+  const password = (yield* files(() => fs.readFileSync(file, "utf8"))).trim()
   if (password === "") {
     return yield* new EmbeddedPostgresFailed({
       message: isRequired
@@ -108,10 +97,10 @@ const initialize = Effect.fnUntraced(function* (cluster: Cluster, sync: boolean)
   const data = join(aside, "data")
   yield* files(() => {
     removeLeftovers(cluster.home)
-    mkdirSync(aside, { mode: 0o700 })
-    writeFileSync(passwordFile, Redacted.value(cluster.password), { mode: 0o600 })
+    fs.mkdirSync(aside, { mode: 0o700 })
+    fs.writeFileSync(passwordFile, Redacted.value(cluster.password), { mode: 0o600 })
     if (cluster.account !== null) {
-      for (const path of [aside, passwordFile]) chownSync(path, cluster.account.uid, cluster.account.gid)
+      for (const path of [aside, passwordFile]) fs.chownSync(path, cluster.account.uid, cluster.account.gid)
     }
   })
   yield* run(
@@ -130,25 +119,25 @@ const initialize = Effect.fnUntraced(function* (cluster: Cluster, sync: boolean)
       ...(sync ? [] : ["--no-sync"])
     ])
   )
-  yield* files(() => renameSync(data, cluster.data)).pipe(
+  yield* files(() => fs.renameSync(data, cluster.data)).pipe(
     // Another process was faster; its directory is as good.
-    Effect.catch((error) => (existsSync(cluster.data) ? Effect.void : Effect.fail(error)))
+    Effect.catch((error) => (fs.existsSync(cluster.data) ? Effect.void : Effect.fail(error)))
   )
-  yield* files(() => rmSync(aside, { recursive: true, force: true }))
+  yield* files(() => fs.rmSync(aside, { recursive: true, force: true }))
 })
 
 const removeLeftovers = (home: string): void => {
-  for (const name of readdirSync(home)) {
+  for (const name of fs.readdirSync(home)) {
     if (!name.startsWith(ASIDE)) continue
     const maker = Number(name.slice(ASIDE.length))
     const isAlive = maker !== process.pid && Result.isSuccess(Result.try(() => process.kill(maker, 0)))
-    if (!isAlive) rmSync(join(home, name), { recursive: true, force: true })
+    if (!isAlive) fs.rmSync(join(home, name), { recursive: true, force: true })
   }
 }
 
 /** Keeps one older log. */
 const rotate = (log: string): void => {
-  if (existsSync(log) && statSync(log).size > LOG_MAX_BYTES) renameSync(log, `${log}.1`)
+  if (fs.existsSync(log) && fs.statSync(log).size > LOG_MAX_BYTES) fs.renameSync(log, `${log}.1`)
 }
 
 export const files = <A>(use: () => A): Effect.Effect<A, EmbeddedPostgresFailed> =>

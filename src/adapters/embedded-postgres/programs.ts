@@ -5,7 +5,7 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { Effect } from "effect"
-import { EmbeddedPostgresFailed } from "./EmbeddedPostgresFailed.ts"
+import { EmbeddedPostgresFailed } from "./account.ts"
 
 export interface Programs {
   readonly initdb: string

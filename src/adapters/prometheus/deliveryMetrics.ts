@@ -229,26 +229,18 @@ export const timedStores = (registry: Registry) => {
   return Layer.merge(
     Layer.effect(
       EventStore,
-      Effect.gen(function* () {
-        const store = yield* EventStore
-        const clock = yield* Clock.Clock
-        return { ...store, append: (entries) => timed(clock, appends, store.append(entries)) }
-      })
+      Effect.map(EventStore, (store) => ({ ...store, append: (entries) => timed(appends, store.append(entries)) }))
     ),
     Layer.effect(
       Queue,
-      Effect.gen(function* () {
-        const queue = yield* Queue
-        const clock = yield* Clock.Clock
-        return { ...queue, claim: (request) => timed(clock, claims, queue.claim(request)) }
-      })
+      Effect.map(Queue, (queue) => ({ ...queue, claim: (request) => timed(claims, queue.claim(request)) }))
     )
   )
 }
 
 /** Leaves out failed calls. */
-const timed = <A, E, R>(clock: Clock.Clock, histogram: Histogram, call: Effect.Effect<A, E, R>) =>
-  Effect.suspend(() => {
+const timed = <A, E, R>(histogram: Histogram, call: Effect.Effect<A, E, R>) =>
+  Clock.clockWith((clock) => {
     const since = clock.monotonicTimeNanosUnsafe()
     return Effect.map(call, (answer) => {
       observe(histogram, storeBounds, Number(clock.monotonicTimeNanosUnsafe() - since) / 1e9)

@@ -97,28 +97,17 @@ export const watchInstallation = (
     ["destination"],
     ({ destinations }) => pairs(destinations)
   )
-  registry.read(
-    { name: "posthaste_readings_age_seconds", help: "How old the figures of the installation are.", kind: "gauge" },
-    () => {
-      const age = ageSeconds()
-      return age === null ? [] : [[[], age]]
-    }
-  )
-  registry.read(
-    {
-      name: "posthaste_store_up",
-      help: "Whether the store answered this process the last time it was asked for figures.",
-      kind: "gauge"
-    },
-    () => [[[], isAnswering ? 1 : 0]]
-  )
-  registry.read(
-    {
-      name: "posthaste_clock_offset_seconds",
-      help: "How far the clock of this process is ahead of the store's.",
-      kind: "gauge"
-    },
-    () => (latest === null ? [] : [[[], latest.clockOffsetSeconds]])
+  const own = (name: string, help: string, now: () => ReadonlyArray<Reading>) =>
+    registry.read({ name, help, kind: "gauge" }, now)
+  own("posthaste_readings_age_seconds", "How old the figures of the installation are.", () => {
+    const age = ageSeconds()
+    return age === null ? [] : [[[], age]]
+  })
+  own("posthaste_store_up", "Whether the store answered this process the last time it was asked for figures.", () => [
+    [[], isAnswering ? 1 : 0]
+  ])
+  own("posthaste_clock_offset_seconds", "How far the clock of this process is ahead of the store's.", () =>
+    latest === null ? [] : [[[], latest.clockOffsetSeconds]]
   )
   registry.read(
     {

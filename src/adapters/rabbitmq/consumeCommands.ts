@@ -5,14 +5,16 @@
  */
 import { Duration, Effect, Result, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
-import type { StoreUnavailable } from "../../application/errors.ts"
+import type { Fault, StoreUnavailable } from "../../application/errors.ts"
 import { CommandInbox, type RefusedCommand } from "../../application/ports/CommandInbox.ts"
 import { untilAnswered as untilStoreAnswers } from "../../application/untilAnswered.ts"
-import { type Answer, obeyAll } from "../api/commands.ts"
-import type { Problem, ProblemBody } from "../api/problem.ts"
+import { OrgId } from "../../domain/ids.ts"
+import { type Answer, type Command, commandTypes, isCommandType, obeyAll } from "../api/commands.ts"
+import { isJson, jsonOf, SIZE_MAX, textOf } from "../api/jsonText.ts"
+import { IdempotencyKey, keyRule } from "../api/messageRequests.ts"
+import { invalidFields, type Problem, type ProblemBody, tooLarge, unsupportedMediaType } from "../api/problem.ts"
 import type { Link } from "./client/connect.ts"
 import { type Publisher, publisher } from "./client/publisher.ts"
-import { commandOf, ORG_HEADER } from "./commandOf.ts"
 import { type Deliveries, type Delivery, deliveriesOf } from "./deliveries.ts"
 import { COMMANDS, REJECTED } from "./topology.ts"
 
@@ -154,3 +156,38 @@ const reply = (outlet: Publisher, { replyTo, correlationId }: Delivery, answer: 
           Buffer.from(JSON.stringify(answer.type === "Done" ? answer.body : answer.problem.body))
         )
         .pipe(Effect.timeoutOption(REPLY_WITHIN))
+
+export const ORG_HEADER = "x-org-id"
+
+const isOrgId = Schema.is(OrgId)
+const isKey = Schema.is(IdempotencyKey)
+/** Some clients put the charset here. */
+const isPlain = (encoding: string | undefined) => encoding === undefined || /^(identity|utf-?8)?$/i.test(encoding)
+
+export const commandOf = (delivery: Delivery): Result.Result<Command, Problem> => {
+  const { type = "", contentType, contentEncoding, messageId = "", headers, body } = delivery
+  if (body.length > SIZE_MAX) return Result.fail(tooLarge(SIZE_MAX))
+  if (contentType !== undefined && contentType !== "" && !isJson(contentType)) {
+    return Result.fail(unsupportedMediaType("Send the body with the content type application/json."))
+  }
+  if (!isPlain(contentEncoding)) return Result.fail(unsupportedMediaType("Send the body without content-encoding."))
+  const orgId: unknown = headers?.[ORG_HEADER]
+  const faults: Array<Fault> = []
+  if (!isCommandType(type)) faults.push({ field: "type", reason: `must be one of ${commandTypes.join(", ")}` })
+  if (!isOrgId(orgId)) {
+    const rule = "must be 1 to 64 letters, digits, dots, dashes or underscores"
+    faults.push({ field: ORG_HEADER, reason: orgId == null ? "is required" : rule })
+  }
+  // Without a key a redelivery could not be told from another command.
+  if (!isKey(messageId)) {
+    const reason = messageId === "" ? "is required: it is the idempotency key" : keyRule
+    faults.push({ field: "messageId", reason })
+  }
+  if (faults.length > 0 || !isCommandType(type) || !isOrgId(orgId)) return Result.fail(invalidFields(faults))
+  return Result.flatMap(textOf(body), jsonOf).pipe(
+    Result.map((json): Command => {
+      const traceparent: unknown = headers?.["traceparent"]
+      return { type, orgId, key: messageId, json, ...(typeof traceparent === "string" && { traceparent }) }
+    })
+  )
+}

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, Redacted } from "effect"
-import { keptHeaders } from "../../../src/adapters/channels/net/answerHeaders.ts"
+import { keptHeaders } from "../../../src/adapters/channels/net/keptAnswer.ts"
 import type { Sender } from "../../../src/application/deliver/Senders.ts"
 import type { AnyChannel, OutboundMessage, Reply } from "../../../src/application/ports/Channels.ts"
 import type { Destination } from "../../../src/application/ports/Destinations.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { watchHttp } from "../../../src/adapters/prometheus/httpMetrics.ts"
+import { watchHttp } from "../../../src/adapters/prometheus/Metrics.ts"
 import { makeRegistry } from "../../../src/adapters/prometheus/registry.ts"
 
 const watching = () => {

@@ -1,6 +1,6 @@
 import { Result } from "effect"
 import { describe, expect, it } from "vitest"
-import { commandOf } from "../../../src/adapters/rabbitmq/commandOf.ts"
+import { commandOf } from "../../../src/adapters/rabbitmq/consumeCommands.ts"
 
 type Delivery = Parameters<typeof commandOf>[0]
 

@@ -17,7 +17,7 @@ import { fitsShort, type Published, publisher, TRY_HEADER } from "../../rabbitmq
 import { type AddressGuard, literalAddress, makeAddressGuard } from "../net/addressGuard.ts"
 import { type EgressRules, guardedLookup } from "../net/guardedConnect.ts"
 import type { Resolve } from "../net/resolver.ts"
-import { tlsTerms } from "../net/tlsTerms.ts"
+import { tlsTerms } from "../net/sockets.ts"
 import { type AmqpTargetSettings, checkUrl, hostOf, portOf, secrets, settings, withPassword } from "./settings.ts"
 
 type Target = OpenDestination<AmqpTargetSettings>
@@ -122,7 +122,7 @@ const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve 
   const send = Effect.fnUntraced(function* (message: OutboundMessage, target: Target) {
     const { id, version, settings } = target.destination
     const fault = checkUrl(settings.url, guard)
-    if (fault !== null) return outcomeOfFailure(isForbidden(settings.url, guard), 0, fault)
+    if (fault !== null) return outcomeOfFailure(codeOfFault(settings.url, guard), 0, fault)
     const key = `${id}/${version}`
     wanted.set(key, target)
     const startedAt = clock.monotonicTimeNanosUnsafe()
@@ -172,7 +172,7 @@ const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve 
   return connection
 })
 
-const isForbidden = (url: string, guard: AddressGuard): FailureCode => {
+const codeOfFault = (url: string, guard: AddressGuard): FailureCode => {
   const parsed = URL.parse(url)
   const address = parsed === null ? null : literalAddress(parsed.hostname)
   return address !== null && !guard.allows(address, portOf(parsed!)) ? "forbidden_address" : "amqp_target_invalid"

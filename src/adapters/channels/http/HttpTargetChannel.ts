@@ -14,8 +14,8 @@ import type { EgressRules } from "../net/guardedConnect.ts"
 import { makeCheckTarget } from "../net/requestPolicy.ts"
 import type { Resolve } from "../net/resolver.ts"
 import { makeTries } from "../net/tries.ts"
+import { checkSecret } from "./fields.ts"
 import { callOf, questionOf, requestOf } from "./request.ts"
-import { checkSecret } from "./secretHeaders.ts"
 import { faultsOf, type HttpTargetSettings, settings } from "./settings.ts"
 
 /** `reconcileAfterMs` is null when the target can't be asked. */

@@ -3,11 +3,9 @@ import type { Dispatcher } from "undici"
 import type { Doubted, OutboundMessage } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
 import { type Call, shownUrl } from "../../../domain/delivery/exchange.ts"
-import { agent, agentHeaders } from "../net/agent.ts"
-import { maskedHeaders } from "../net/requestPolicy.ts"
+import { agent, agentHeaders, maskedHeaders } from "../net/requestPolicy.ts"
 import { destinationOf, type Prepared } from "../net/tries.ts"
-import { withFields } from "./bodyFields.ts"
-import { filled } from "./secretHeaders.ts"
+import { filled, withFields } from "./fields.ts"
 import { checkHeaders, checkSettings, type HttpTargetSettings, PLACEHOLDER } from "./settings.ts"
 
 export type Target = OpenDestination<HttpTargetSettings>

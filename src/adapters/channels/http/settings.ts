@@ -9,8 +9,7 @@ import type { DestinationDraft } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
 import { maskedUrl } from "../../../domain/delivery/exchange.ts"
 import { checkUrl, makeCheckHeaders } from "../net/requestPolicy.ts"
-import { checkFields } from "./bodyFields.ts"
-import { checkReferences, withoutLiterals } from "./secretHeaders.ts"
+import { checkFields, checkReferences, withoutLiterals } from "./fields.ts"
 
 const httpMethods = ["POST", "PUT", "PATCH", "DELETE"] as const
 

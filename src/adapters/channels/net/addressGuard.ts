@@ -82,30 +82,17 @@ const contains = ({ address: base, prefix }: Network, address: Address): boolean
 const within = (networks: ReadonlyArray<Network>, address: Address): boolean =>
   networks.some((network) => contains(network, address))
 
-const networksOf = (...texts: ReadonlyArray<string>): ReadonlyArray<Network> => texts.map((text) => parseNetwork(text)!)
+const networksOf = (text: string): ReadonlyArray<Network> => Result.getOrThrow(parseNetworks(text))
 
 /** IANA special-purpose registry. */
-const specialV4 = networksOf(
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.0.2.0/24",
-  "192.88.99.0/24",
-  "192.168.0.0/16",
-  "198.18.0.0/15",
-  "198.51.100.0/24",
-  "203.0.113.0/24",
-  "224.0.0.0/4",
-  "240.0.0.0/4"
-)
+const specialV4 = networksOf(`
+  0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.0.2.0/24,
+  192.88.99.0/24, 192.168.0.0/16, 198.18.0.0/15, 198.51.100.0/24, 203.0.113.0/24, 224.0.0.0/4, 240.0.0.0/4
+`)
 
 /** Special parts of 2000::/3: Teredo, documentation, 6to4. */
 const globalV6 = networksOf("2000::/3")
-const specialV6 = networksOf("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+const specialV6 = networksOf("2001::/23, 2001:db8::/32, 2002::/16, 3fff::/20")
 
 const nat64 = networksOf("64:ff9b::/96")
 
@@ -129,20 +116,10 @@ const embeddedV4 = (address: Address): Address | null => {
 }
 
 /** Metadata services of clouds (168.63.129.16 is in a public range). */
-const metadata = networksOf(
-  "169.254.0.23",
-  "169.254.10.10",
-  "169.254.169.254",
-  "169.254.170.2",
-  "169.254.170.23",
-  "192.0.0.192",
-  "100.100.100.200",
-  "168.63.129.16",
-  "fd00:ec2::254",
-  "fd00:ec2::23",
-  "fd20:ce::254",
-  "fe80::a9fe:a9fe"
-)
+const metadata = networksOf(`
+  169.254.0.23, 169.254.10.10, 169.254.169.254, 169.254.170.2, 169.254.170.23, 192.0.0.192, 100.100.100.200,
+  168.63.129.16, fd00:ec2::254, fd00:ec2::23, fd20:ce::254, fe80::a9fe:a9fe
+`)
 
 const isMetadata = (address: Address): boolean => {
   const inner = embeddedV4(address)

@@ -4,12 +4,10 @@ import type { Dispatcher } from "undici"
 import type { Reply } from "../../../application/ports/Channels.ts"
 import { type FailureCode, outcomeOfFailure, outcomeOfStatus, retryAfterMs } from "../../../domain/delivery/classify.ts"
 import type { Exchange as Measured } from "../../../domain/delivery/exchange.ts"
-import { keptHeaders } from "./answerHeaders.ts"
-import type { Exchange } from "./connections.ts"
-import type { Expiring } from "./deadlines.ts"
+import type { AnswerHeaders, Exchange } from "./connections.ts"
 import type { Steps } from "./guardedConnect.ts"
-import { BODY_MAX, bodyText } from "./responseBody.ts"
-import type { Destination } from "./tries.ts"
+import { BODY_MAX, bodyText, keptHeaders } from "./keptAnswer.ts"
+import type { Destination, Expiring } from "./tries.ts"
 
 const NANOS_PER_MILLI = 1_000_000
 /** Keeps the beginning of a body that comes in crumbs: each takes 100 bytes of memory. */
@@ -21,13 +19,11 @@ export interface Tried extends Reply {
   readonly exchange: Measured
 }
 
-type Headers = Readonly<Record<string, string | string[] | undefined>>
-
 /** Ignores a repeated header: its values may contradict each other. */
 const single = (header: string | string[] | undefined): string | null => (typeof header === "string" ? header : null)
 
 /** Joins several encodings, to tell them from none. */
-const encodingOf = (headers: Headers): string | null =>
+const encodingOf = (headers: AnswerHeaders): string | null =>
   headers["content-encoding"] === undefined ? null : String(headers["content-encoding"]).trim().toLowerCase()
 
 export interface Attempt extends Exchange, Expiring {}
@@ -45,7 +41,7 @@ export const makeAttempt = (
   const chunks: Array<Buffer> = []
   let size = 0
   let status: number | null = null
-  let headers: Headers = {}
+  let headers: AnswerHeaders = {}
   let begunAt: bigint | null = null
   let answeredAt: bigint | null = null
   let address: string | undefined

@@ -9,7 +9,7 @@ import tls, { type SecureContext } from "node:tls"
 import { Client, type Dispatcher } from "undici"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
 import { type Connect, type ConnectOptions, guardedConnect, NotConnected, type Steps } from "./guardedConnect.ts"
-import { tlsTerms } from "./tlsTerms.ts"
+import { tlsTerms } from "./sockets.ts"
 
 export const CONNECTIONS_PER_DESTINATION_MAX = 128
 /** Beyond it the longest idle connection closes. Busy ones can exceed it: their number is bounded elsewhere. */
@@ -28,6 +28,8 @@ const INTERIM_MAX = 1_000
 const closed = new Error("closed")
 const tooMuch = new Error("the answer never ends")
 
+export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
+
 /** A request under way, as its connection reports on it. */
 export interface Exchange {
   readonly url: URL
@@ -41,7 +43,7 @@ export interface Exchange {
   /** Called before bytes leave, over a connection to this address and port. */
   readonly begins: (address: string | undefined) => void
   /** Called with the final status, not with interim answers. */
-  readonly answered: (status: number, headers: Readonly<Record<string, string | string[] | undefined>>) => void
+  readonly answered: (status: number, headers: AnswerHeaders) => void
   /** Answers false when the rest of the body is not wanted. */
   readonly received: (chunk: Buffer) => boolean
   /** Called once, last; null: the answer is complete. */
@@ -57,6 +59,7 @@ export interface Connections {
 }
 
 interface Shared {
+  readonly connectionsMax: number
   /** Of all pools, longest idle first. */
   readonly idle: Set<Connection>
   open: number
@@ -67,7 +70,7 @@ export const makeConnections = (
   connectionsMax = CONNECTIONS_MAX
 ): Connections => {
   const pools = new Map<string, Pool>()
-  const shared: Shared = { idle: new Set(), open: 0 }
+  const shared: Shared = { connectionsMax, idle: new Set(), open: 0 }
   // Shared: one for each failing connection took a quarter of the event loop.
   let everybodys: SecureContext | undefined
   const contextFor = ({ url, secureContext }: Exchange): SecureContext | undefined => {
@@ -80,7 +83,7 @@ export const makeConnections = (
     const known = pools.get(name)
     if (known !== undefined) return known
     const connect = guardedConnect(url, { ...options, secureContext: contextFor(exchange) })
-    const pool = new Pool(url.origin, connect, shared, connectionsMax, () => pools.delete(name))
+    const pool = new Pool(url.origin, connect, shared, () => pools.delete(name))
     pools.set(name, pool)
     return pool
   }
@@ -97,18 +100,16 @@ class Pool {
   readonly #origin: string
   readonly #connect: Connect
   readonly #shared: Shared
-  readonly #connectionsMax: number
   readonly #onEmpty: () => void
   readonly #open = new Set<Connection>()
   /** Used from its end, so that the rest can idle and close. */
   readonly #idle: Array<Connection> = []
   readonly #waiting = new Set<Exchange>()
 
-  constructor(origin: string, connect: Connect, shared: Shared, connectionsMax: number, onEmpty: () => void) {
+  constructor(origin: string, connect: Connect, shared: Shared, onEmpty: () => void) {
     this.#origin = origin
     this.#connect = connect
     this.#shared = shared
-    this.#connectionsMax = connectionsMax
     this.#onEmpty = onEmpty
   }
 
@@ -163,7 +164,7 @@ class Pool {
   /** Closes the longest idle connections of all pools until there is room for `more`. */
   #makeRoom(more: number): void {
     for (const idle of this.#shared.idle) {
-      if (this.#shared.open + more <= this.#connectionsMax) return
+      if (this.#shared.open + more <= this.#shared.connectionsMax) return
       idle.close()
     }
   }
@@ -264,11 +265,7 @@ class Connection implements Dispatcher.DispatchHandler {
     this.#answering = true
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Readonly<Record<string, string | string[] | undefined>>
-  ): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
     if (status >= 200) this.#exchange!.answered(status, headers)
     else if (++this.#interim > INTERIM_MAX) controller.abort(tooMuch)
   }

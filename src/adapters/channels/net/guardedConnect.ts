@@ -7,10 +7,9 @@ import net from "node:net"
 import tls from "node:tls"
 import type { FailureCode } from "../../../domain/delivery/classify.ts"
 import { type AddressGuard, type AddressRules, literalAddress, portOf } from "./addressGuard.ts"
-import { areUsedUp } from "./descriptors.ts"
 import { type EgressProxy, tunnel } from "./egressProxy.ts"
 import { type Address, makeResolver, type Resolve } from "./resolver.ts"
-import { boundSessions } from "./tlsTerms.ts"
+import { areUsedUp, boundSessions } from "./sockets.ts"
 
 /** Shared by all channels. */
 const systemResolve = makeResolver()

@@ -2,8 +2,13 @@
  * Rules for requests to an org's server, judged when settings are written: URL, literal address, headers. Checks answer
  * null or a reason for the owner. Host names are judged at each connection.
  */
+import manifest from "../../../../package.json" with { type: "json" }
 import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
+
+export const agent = { "user-agent": `Posthaste/${manifest.version}`, "accept-encoding": "identity" }
+
+export const agentHeaders: ReadonlyArray<string> = Object.entries(agent).flat()
 
 const URL_LENGTH_MAX = 2048
 const HEADERS_MAX = 32

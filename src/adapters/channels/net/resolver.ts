@@ -8,7 +8,7 @@
 import { Resolver } from "node:dns"
 import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
-import { areUsedUp, lackOfDescriptors } from "./descriptors.ts"
+import { areUsedUp, lackOfDescriptors } from "./sockets.ts"
 
 export interface Address {
   readonly address: string

@@ -4,12 +4,11 @@
  * takes the request back as far as possible.
  */
 import type { SecureContext } from "node:tls"
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Effect, Latch, type Scope } from "effect"
 import type { Dispatcher } from "undici"
 import { makeAddressGuard } from "./addressGuard.ts"
 import { type Attempt, makeAttempt, type Tried } from "./attempt.ts"
 import { makeConnections } from "./connections.ts"
-import { makeDeadlines } from "./deadlines.ts"
 import type { EgressRules } from "./guardedConnect.ts"
 import type { Resolve } from "./resolver.ts"
 
@@ -80,4 +79,44 @@ export const makeTries = Effect.fnUntraced(function* (
         connections.giveUp(attempt)
       })
     })
+})
+
+/**
+ * One watch for all deadlines, cheaper than a timer per request: it looks every 25 ms and sleeps when idle. A deadline
+ * is met up to a tick late, never early.
+ */
+const TICK = "25 millis"
+
+export interface Expiring {
+  /** Not called again after true. */
+  readonly expired: (now: bigint) => boolean
+}
+
+/** `onExpired` is called once for each. */
+export const makeDeadlines = Effect.fnUntraced(function* <A extends Expiring>(
+  clock: Clock.Clock,
+  onExpired: (one: A) => void
+) {
+  const watched = new Set<A>()
+  const busy = Latch.makeUnsafe(false)
+
+  const look = Effect.sync(() => {
+    const now = clock.monotonicTimeNanosUnsafe()
+    const late = [...watched].filter((one) => one.expired(now))
+    for (const one of late) watched.delete(one)
+    // The youngest first: a waiting request must not inherit the connection of one that expires too.
+    for (const one of late.toReversed()) onExpired(one)
+    if (watched.size === 0) busy.closeUnsafe()
+  })
+  yield* busy.await.pipe(Effect.andThen(Effect.sleep(TICK)), Effect.andThen(look), Effect.forever, Effect.forkScoped)
+
+  return {
+    watch: (one: A) => {
+      watched.add(one)
+      if (watched.size === 1) busy.openUnsafe()
+    },
+    forget: (one: A) => {
+      watched.delete(one)
+    }
+  }
 })

@@ -7,7 +7,7 @@ import { createSecureContext, type SecureContext } from "node:tls"
 import { Redacted, Schema } from "effect"
 import type { SecretField } from "../../../application/ports/Channels.ts"
 import type { Secrets } from "../../../application/ports/Destinations.ts"
-import { tlsTerms } from "../net/tlsTerms.ts"
+import { tlsTerms } from "../net/sockets.ts"
 
 export interface Certificates {
   /** PEM; null: Node's authorities. */

@@ -19,8 +19,7 @@ import type { EgressProxy } from "../net/egressProxy.ts"
 import { makeTries } from "../net/tries.ts"
 import { graphErrorOf, providerMessageIdOf } from "./answer.ts"
 import { type CodeClass, type CodeOverrides, classOfStatus, deliveryErrorOf, verdictOf } from "./errors.ts"
-import { ownershipAt } from "./ownership.ts"
-import { type Account, callOf, requestOf } from "./request.ts"
+import { type Account, callOf, ownershipAt, requestOf } from "./request.ts"
 import { secrets, settings, type WhatsAppSettings } from "./settings.ts"
 import { makeThrottles, type Throttles } from "./throttles.ts"
 
@@ -69,7 +68,7 @@ export const channel = (options: Options): Channel<WhatsAppSettings> => ({
   secrets,
   ownSecretsMax: 0,
   faultsOf: () => [],
-  ownership: ownershipAt({ baseUrl: options.baseUrl, rules: { ...rules, proxy: options.proxy ?? null } }),
+  ownership: ownershipAt(options.baseUrl, { ...rules, proxy: options.proxy ?? null }),
   // `to` is a phone number; the destination is the account that writes to it.
   addresseeOf: ({ to, templateCode, body }) => {
     const recipient = recipientOf(to)
@@ -155,8 +154,7 @@ interface Pace {
 const outcomeOf = (tried: Tried, { destination }: Account, codes: CodeOverrides, pace: Pace): AttemptOutcome => {
   const account = destination.settings
   const { outcome, responseBody, begun } = tried
-  const { durationMs } = outcome
-  const { status } = outcome
+  const { durationMs, status } = outcome
   if (outcome.type === "Accepted") {
     pace.throttles.passed(pace.pair, pace.now)
     pace.throttles.passed(account.phoneNumberId, pace.now)

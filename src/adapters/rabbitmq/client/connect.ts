@@ -5,8 +5,7 @@
 import type { Socket } from "node:net"
 import { Deferred, Duration, Effect, Exit, Redacted, Schema, type Scope } from "effect"
 import { AMQPConnectionError, Connection, type ConnectionOptions } from "rabbitmq-client"
-import { areUsedUp } from "../../channels/net/descriptors.ts"
-import { boundSessions } from "../../channels/net/tlsTerms.ts"
+import { areUsedUp, boundSessions } from "../../channels/net/sockets.ts"
 
 /** Codes as in domain/delivery/classify.ts. */
 export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnected", {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { withFields } from "../../../../src/adapters/channels/http/bodyFields.ts"
+import { withFields } from "../../../../src/adapters/channels/http/fields.ts"
 
 describe("fields that are added to a body", () => {
   it.each([

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { makeDeadlines } from "../../../../src/adapters/channels/net/deadlines.ts"
+import { makeDeadlines } from "../../../../src/adapters/channels/net/tries.ts"
 
 const NANOS_PER_MILLI = 1_000_000n
 

@@ -5,7 +5,7 @@ import { Effect, Exit, Result } from "effect"
 import { describe } from "vitest"
 import * as StandInMeta from "../../../../demo/meta/StandInMeta.ts"
 import { parseNetworks } from "../../../../src/adapters/channels/net/addressGuard.ts"
-import { ownershipAt } from "../../../../src/adapters/channels/whatsapp/ownership.ts"
+import { ownershipAt } from "../../../../src/adapters/channels/whatsapp/request.ts"
 import type { WhatsAppSettings } from "../../../../src/adapters/channels/whatsapp/settings.ts"
 import { settingsOf } from "../../../../src/application/destinations/destinations.ts"
 import { whatsapp } from "../../../contracts/destinations/samples.ts"
@@ -13,7 +13,7 @@ import { whatsapp } from "../../../contracts/destinations/samples.ts"
 const rules = { allowedNetworks: Result.getOrThrow(parseNetworks("127.0.0.0/8")), exemptions: [] }
 
 const asking = (url: string, phoneNumberId: string, accessToken: string) =>
-  ownershipAt({ baseUrl: new URL(url), rules })(settingsOf(whatsapp, { phoneNumberId }) as WhatsAppSettings, {
+  ownershipAt(new URL(url), rules)(settingsOf(whatsapp, { phoneNumberId }) as WhatsAppSettings, {
     accessToken
   })
 

@@ -1,9 +1,12 @@
 /**
- * Keeps at most 64 KiB of an answer's decoded body. Few bytes can unfold into gigabytes, so decoding stops at the cap.
- * Bodies with several or unknown encodings are dropped.
+ * The parts of an answer that are kept with an attempt. Of the body at most 64 KiB, decoded: few bytes can unfold into
+ * gigabytes, so decoding stops at the cap. Bodies with several or unknown encodings are dropped.
  */
 import type { Transform } from "node:stream"
 import { createBrotliDecompress, createGunzip, createInflate, constants as zlib } from "node:zlib"
+import type { Headers } from "../../../application/ports/Channels.ts"
+import { MASKED } from "../../../domain/delivery/exchange.ts"
+import type { AnswerHeaders } from "./connections.ts"
 
 export const BODY_MAX = 64 * 1024
 
@@ -42,4 +45,36 @@ const decode = (bytes: Buffer, decoder: Transform, done: (text: string | null) =
     .on("error", () => {})
     .once("close", () => done(textOf(Buffer.concat(chunks, size))))
     .end(bytes)
+}
+
+const HEADERS_MAX = 32
+const LENGTH_MAX = 256
+
+const ofConnection = new Set(["connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"])
+
+const ofEveryAnswer = new Set(["date", "content-length", "content-type"])
+
+const mayBeSecret = /cookie|authoriz|authentic|token|secret|signature|password|api-?key/
+
+const saysMore = (headers: AnswerHeaders): boolean => {
+  for (const name in headers) if (!ofEveryAnswer.has(name) && !ofConnection.has(name)) return true
+  return false
+}
+
+/**
+ * A few short headers, without cookies and tokens. An answer without a body is kept only for unusual headers: a row for
+ * each attempt costs more than the rest of it.
+ */
+export const keptHeaders = (headers: AnswerHeaders, hasBody: boolean): Headers | null => {
+  if (!hasBody && !saysMore(headers)) return null
+  const kept: Record<string, string> = {}
+  let count = 0
+  for (const name in headers) {
+    const value = headers[name]
+    if (value === undefined || ofConnection.has(name) || count === HEADERS_MAX || name.length > LENGTH_MAX) continue
+    const text = typeof value === "string" ? value : value.join(", ")
+    kept[name] = mayBeSecret.test(name) ? MASKED : text.slice(0, LENGTH_MAX).replaceAll("\0", "\ufffd")
+    count += 1
+  }
+  return count > 0 ? kept : null
 }
