@@ -1,6 +1,6 @@
 /**
- * The command `posthaste`; each family of commands is a file in cli/. Exit code 0 is success, 1 a failure or a
- * violation found, 2 a wrong invocation. Every failure is one line on standard error.
+ * The command `posthaste`. Exit code 0 is success, 1 a failure or a violation found, 2 a wrong invocation. Every
+ * failure is one line on standard error.
  */
 // By file: the whole package takes longer to load than most commands run.
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -96,7 +96,6 @@ const reportStartupError = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) || isHelp(errorIn(cause)) ? Effect.void : note(startupErrorOf(cause))
 
 const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
-  // An orderly stop on request is a success.
   if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
   const error = errorIn(exit.cause)
   if (!isHelp(error)) return 1

@@ -280,7 +280,6 @@ const announce = (given: Settings, { sample, operatorKeys }: DatabaseAndKeys) =>
       yield* Console.log(
         banner(url, [...given.roles], first, { cwd: process.cwd(), home: join(import.meta.dirname, "..") })
       )
-      // Added last, so it runs first.
       yield* Effect.addFinalizer(() => Effect.sync(endInTime))
       yield* warnOfUnverifiedAccounts
     })
@@ -309,11 +308,9 @@ const reportStartupError = (cause: Cause.Cause<unknown>) =>
   Cause.hasInterruptsOnly(cause) ? Effect.void : Console.error(startupErrorOf(cause))
 
 /**
- * V8's heap flags, set before the first request. Pretenuring allocates by a site's history: objects of a burst live
- * until answered, so later ones start in the old generation and keep garbage alive. It cost 100 MB in 15,000 requests
- * instead of 1 MB, and three times the scavenges' time. A growing percent of 150 collects the old generation at 2.5
- * times its live size. With bodies of 200 kB it took 0.85 GB, 1.3 GB by default; 100 percent took 0.69 GB and made
- * listing slower.
+ * V8's heap flags. Pretenuring makes the successors of a burst's objects old, where they keep garbage alive: 100 MB in
+ * 15,000 requests instead of 1 MB, three times the scavenges' time. A growing percent of 150 collects at 2.5 times the
+ * live size: 0.85 GB with bodies of 200 kB, 1.3 GB by default; 100 took 0.69 GB and made listing slower.
  */
 const keepHeapSmall = Effect.sync(() => {
   setFlagsFromString("--no-allocation-site-pretenuring")
@@ -325,7 +322,6 @@ export const serve = Effect.andThen(keepHeapSmall, Layer.launch(main.pipe(Layer.
 if (import.meta.main) {
   NodeRuntime.runMain(Effect.tapCause(serve, reportStartupError), {
     disableErrorReporting: true,
-    // An orderly stop on request is a success.
     teardown: (exit, end) => end(Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0)
   })
 }

@@ -1,7 +1,4 @@
-/**
- * The text of a start: addresses and, with the embedded database, a first command. Only the first start prints keys;
- * later ones name their files.
- */
+/** The text of a start: addresses and a first command. Only the first start prints keys. */
 import type { X509Certificate } from "node:crypto"
 import { join, relative, resolve } from "node:path"
 import { nameIn } from "./certificate.ts"
@@ -18,14 +15,11 @@ export interface FirstSteps {
   readonly dataDir: string
 }
 
-/** Decide how a command must be written to work. */
 export interface Surroundings {
   readonly cwd: string
-  /** Directory of the installation. */
   readonly home: string
 }
 
-/** `url` is null without the role `api`. */
 export const banner = (
   url: string | null,
   roles: ReadonlyArray<string>,

@@ -1,6 +1,6 @@
 /**
- * The API's certificate from files, judged at the start and read again when a file changes: new connections use it
- * without a restart. A new one that can't be used only goes to the log.
+ * The API's certificate from files, read again when a file changes: new connections use it without a restart. A new one
+ * that can't be used only goes to the log.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"

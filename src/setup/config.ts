@@ -17,7 +17,6 @@ export interface Settings {
   /** 0: any free port. */
   readonly port: number
   readonly host: string
-  /** Null: plain HTTP. */
   readonly certificate: (certificates.CertificateFiles & { readonly first: certificates.Read }) | null
   /** Null: the embedded server. */
   readonly databaseUrl: Redacted.Redacted | null
@@ -37,7 +36,7 @@ export interface Settings {
   readonly operatorKeyFile: string | null
   /** The first seals, each opens. Null only with the embedded database, which generates one. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>> | null
-  /** Seals bodies and answers from the start on. */
+  /** Seals new bodies and answers. */
   readonly sealsBodies: boolean
   /** Proxies whose `X-Forwarded-For` counts. */
   readonly trustedProxies: Networks | null
@@ -45,7 +44,6 @@ export interface Settings {
   /** Of orgs without limits of their own. */
   readonly orgLimits: Limits
   readonly allowedNetworks: ReadonlyArray<Network>
-  /** Null: direct. */
   readonly egressProxy: EgressProxy | null
   /** Silence after which other workers take over a worker's messages. */
   readonly lease: Duration.Duration
@@ -63,7 +61,6 @@ export interface Settings {
   readonly retentionDaysMax: number | null
   /** Of metrics and health; null: none, 0: any free port. */
   readonly metricsPort: number | null
-  /** Destinations whose ids may be labels. */
   readonly metricsDestinations: ReadonlyArray<DestinationId>
   readonly tracing: TracingSettings
 }

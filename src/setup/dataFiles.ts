@@ -1,7 +1,4 @@
-/**
- * Small values of a start without settings, each in a file of the data directory that only its owner can read: keys,
- * the sample endpoint, the API's address.
- */
+/** Small values of a start without settings, each in a file that only its owner can read. */
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect, Result, Schema } from "effect"
@@ -64,11 +61,9 @@ const makeDirectory = (directory: string): void => {
   }
   makeDirectory(dirname(directory))
   const made = Result.try(() => fs.mkdirSync(directory, { mode: 0o700 }))
-  // Another start may have been first.
   if (Result.isFailure(made) && !fs.existsSync(directory)) throw made.failure
 }
 
-/** Address of the API, or its last one. */
 export const apiUrl = (dataDir: string): DataFile => dataFile(dataDir, "api-url")
 
 const onDisk = (file: number, use: (file: number) => void) => {

@@ -1,7 +1,4 @@
-/**
- * Database, keys and the sample of a first start. DATABASE_URL makes all of them settings; without it they are created
- * and kept in the data directory.
- */
+/** Database, keys and sample: from settings with DATABASE_URL, else created and kept in the data directory. */
 import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
@@ -16,7 +13,6 @@ import { bearerKeys, encryptionKeyOf } from "./values.ts"
 export interface DatabaseAndKeys {
   readonly url: Redacted.Redacted
   readonly operatorKeys: OperatorKeys
-  /** Newest first. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
   /** Null with DATABASE_URL. */
   readonly sample: Sample | null

@@ -58,8 +58,8 @@ export interface Sample {
 const PATH_BYTES = 16
 
 /**
- * Keeps its port where it can, so that its endpoint stays the same. Destinations of all orgs may call the port; the
- * path of its page is known to the first org's endpoint and readers of the data directory only.
+ * Keeps its port where it can, so that its endpoint stays the same. Destinations of all orgs may call the port, so its
+ * page has a secret path.
  */
 export const startReceiver = Effect.fnUntraced(function* (
   dataDir: string
@@ -100,7 +100,6 @@ export const isSignedBy = (secret: Redacted.Redacted, headers: IncomingHttpHeade
     Math.floor(Date.now() / 1000)
   )
 
-/** Id of the endpoint at the receiver. */
 export const sampleEndpoint = Effect.fnUntraced(function* ({ dataDir, url, trust }: Sample) {
   const destinations = yield* Destinations
   const channel = (yield* Channels).get("webhook")!

@@ -21,7 +21,6 @@ const lineOf = (error: unknown): string => {
   }
 }
 
-/** Advice by error code. */
 const listening: Readonly<Record<string, string>> = {
   EADDRINUSE: "stop what listens there, or set another PORT (0 takes any free one)",
   EADDRNOTAVAIL: "HOST must be an address of this machine, such as 127.0.0.1 or 0.0.0.0",

@@ -46,7 +46,6 @@ const others = ["AMQP_URL", "DATABASE_URL", "EVENTSTORE_URL", "HOST", "PORT", "W
 /** Set by Kubernetes for Services whose name begins with `posthaste`. */
 const isServiceLink = /^POSTHASTE_(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_\d+_(TCP|UDP)\w*)?)$/
 
-/** Levenshtein distance. */
 const distance = (from: string, to: string): number => {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (const [above, character] of [...from].entries()) {
@@ -59,7 +58,6 @@ const distance = (from: string, to: string): number => {
   return row[to.length]!
 }
 
-/** Larger distances are other words. */
 const CLOSE = 6
 
 const lineAbout = (name: string): string => {

@@ -29,7 +29,6 @@ export const schemaName: Parse<string> = (given) =>
         `must be up to 31 lower-case letters, digits and _, and must not begin with a digit or pg_, unlike "${given}"`
       )
 
-/** One host, or a cluster's. */
 export const eventStoreUrl: Parse<Redacted.Redacted> = (given) =>
   /^esdb(\+discover)?:\/\/([^\s@/?]+@)?[^\s@/?:,]+(:\d{1,5})?(,[^\s@/?:,]+(:\d{1,5})?)*\/?(\?\S*)?$/.test(given)
     ? Result.succeed(Redacted.make(given))

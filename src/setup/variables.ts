@@ -1,6 +1,6 @@
 /**
- * Reads settings from variables. A bad value stops the start with one line that names the variable and quotes no
- * secret. Empty counts as absent, as in env files.
+ * Reads settings from variables. A bad value stops the start with one line that quotes no secret. Empty counts as
+ * absent, as in env files.
  */
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -17,7 +17,6 @@ export class WrongSetting extends Schema.TaggedError<WrongSetting>()("WrongSetti
 
 export type Parse<A> = (text: string) => Result.Result<A, string>
 
-/** Null or the fallback when absent. */
 export const variable = <A, Fallback extends A | null = null>(
   name: string,
   parse: Parse<A>,
@@ -73,7 +72,6 @@ export const secret = Effect.fnUntraced(function* <A>(name: string, parse: Parse
   return { value, file }
 })
 
-/** One part at least. */
 export const listOf =
   <A>(separator: RegExp, parse: Parse<A>): Parse<ReadonlyArray<A>> =>
   (given) =>
@@ -102,8 +100,8 @@ const COMMAND_WITHIN = Duration.seconds(10)
 const OUTPUT_MAX = 64 * 1024
 
 /**
- * Output of a command that prints a secret, such as `vault kv get -field=key secret/posthaste`. Its output and errors are
- * never shown: it fails with words that follow the variable's name. Its process group is killed at the time limit.
+ * Output of a command that prints a secret, such as `vault kv get -field=key secret/posthaste`. Nothing it prints is
+ * shown: it fails with words that follow the variable's name. Its process group is killed at the time limit.
  */
 export const outputOf = (command: string, within = COMMAND_WITHIN): Effect.Effect<string, string> =>
   Effect.callback<string, string>((resume) => {
@@ -115,9 +113,7 @@ export const outputOf = (command: string, within = COMMAND_WITHIN): Effect.Effec
       if (child.pid === undefined) return
       try {
         process.kill(-child.pid, "SIGKILL")
-      } catch {
-        // Already ended.
-      }
+      } catch {}
     }
     child.stdout.on("data", (chunk: Buffer) => {
       size += chunk.length

@@ -1,7 +1,6 @@
 /**
- * JSON Schema by Ajv for schemas that need no trust: each part has a price (tenantSchema.ts), and an event that uses up
- * its budget is refused. Budgets are counts, not time, so a busy machine judges alike. Patterns are RE2's, which are
- * linear; look-arounds and back references are refused.
+ * JSON Schema by Ajv for untrusted schemas: each part has a price (tenantSchema.ts), and an event that uses up its
+ * budget is refused. Budgets are counts, so a busy machine judges alike. Patterns are RE2's, which are linear.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { Layer, Result } from "effect"
@@ -12,7 +11,6 @@ import { PRICE, pathOf, pricedSchema } from "./tenantSchema.ts"
 
 /** About 0.1 s. An event has at most 256 KiB. */
 const BUDGET = 1_000_000
-/** Collecting every fault takes memory for each. */
 const BUDGET_FOR_ALL = 20_000
 const FAULTS_MAX = 50
 const COMPILED_MAX = 300
@@ -41,7 +39,6 @@ const linear = Object.assign(
   (pattern: string) => {
     const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern))
     return {
-      // Ajv compares patterns by it.
       toString: () => pattern,
       test: (text: string) => {
         spend(1 + Math.floor(text.length / 50))
@@ -108,7 +105,6 @@ const run = (validate: ValidateFunction, data: unknown, budget: number): boolean
   try {
     return validate(data) as boolean
   } catch (error) {
-    // A stack overflow is a cost too.
     if (error instanceof TooCostly || error instanceof RangeError) return "too costly"
     throw error
   }

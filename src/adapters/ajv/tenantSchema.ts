@@ -1,14 +1,12 @@
 /**
- * Makes a tenant's schema fit to be compiled: small, self-contained, the price of each part written into it. References
- * lead to parts of the same schema, without cycles; anchors and ids are refused, as they could name a part without a
- * price.
+ * Makes a tenant's schema fit to be compiled: small, the price of each part written into it, references only to its own
+ * parts and without cycles. Anchors and ids are refused, as they could name a part without a price.
  */
 import type { Fault } from "../../application/errors.ts"
 
 const PARTS_MAX = 1_000
 const FAULTS_MAX = 20
 
-/** Keyword that holds the price of a part. */
 export const PRICE = "x-posthaste-price"
 
 type Part = Record<string, unknown>

@@ -1,7 +1,7 @@
 /**
- * The PostgreSQL server that comes with Posthaste, data in `<directory>/postgres`, on a free loopback port. An advisory
- * lock admits one process; it ends with its connection. The server has its own session, so that Ctrl-C lets Posthaste
- * drain first; one left by a killed process is taken over, one that crashes is restarted.
+ * The PostgreSQL server that comes with Posthaste, on a free loopback port. An advisory lock admits one process. The
+ * server has its own session, so that Ctrl-C lets Posthaste drain first; one left by a killed process is taken over,
+ * one that crashes is restarted.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs"
@@ -14,7 +14,6 @@ import { disownStalePid, postmasterOf } from "./postmaster.ts"
 
 export interface Options {
   readonly directory: string
-  /** Overrides of the defaults. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -55,7 +54,6 @@ interface Server {
   port: number | null
   /** Set when the last start was by this process. */
   child: Child | null
-  /** Holds the lock. */
   claim: Connection | null
 }
 
@@ -127,7 +125,6 @@ const open = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Conn
   return connection
 })
 
-/** Connects to the running server, or starts one. */
 const reach = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Connection, EmbeddedPostgresFailed> {
   const deadline = performance.now() + READY_WITHIN_MS
   let starts = 0

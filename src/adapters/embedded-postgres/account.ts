@@ -1,6 +1,6 @@
 /**
- * The account of the server. PostgreSQL refuses root, so under root it runs as `postgres`, else as `nobody`.
- * Directories such as `/root` (0700) are passed by one capability of root's, to ignore file permissions.
+ * The account of the server. PostgreSQL refuses root: under root it runs as `postgres`, else as `nobody`. One
+ * capability, to ignore file permissions, lets it pass directories such as `/root` (0700).
  */
 import { execFile } from "node:child_process"
 import { statSync } from "node:fs"

@@ -26,7 +26,6 @@ export interface Cluster extends ReturnType<typeof filesIn> {
   readonly account: Account | null
 }
 
-/** Superuser, owner of the password. */
 export const USER = "posthaste"
 
 const LOG_MAX_BYTES = 8 * 1024 * 1024
@@ -135,7 +134,6 @@ const removeLeftovers = (home: string): void => {
   }
 }
 
-/** Keeps one older log. */
 const rotate = (log: string): void => {
   if (fs.existsSync(log) && fs.statSync(log).size > LOG_MAX_BYTES) fs.renameSync(log, `${log}.1`)
 }

@@ -1,6 +1,6 @@
 /**
- * Picks a loopback port below 32768: the kernel hands out higher ones to any connection, and a restarted server would
- * find its port taken.
+ * Picks a loopback port below 32768: the kernel hands out higher ones to any connection, so a restarted server could
+ * lose its own.
  */
 import { randomInt } from "node:crypto"
 import { createServer } from "node:net"

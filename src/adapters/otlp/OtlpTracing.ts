@@ -48,7 +48,6 @@ const make = Effect.fnUntraced(function* ({ share, parentDecides }: Options) {
   const nanos = () => clock.currentTimeNanosUnsafe()
   if (tracer === Tracer.nativeTracer) return null
 
-  /** Trace of a new message. */
   const decided = (given: TraceContext | null): { readonly parent: TraceContext | null } | null => {
     if (given !== null && parentDecides) return given.sampled ? { parent: given } : null
     // Decided by the trace id, as by every sampler of this name.
@@ -135,7 +134,6 @@ const make = Effect.fnUntraced(function* ({ share, parentDecides }: Options) {
   })
 })
 
-/** Traces messages where an exporter is set. */
 export const layer = (options: Options) =>
   Layer.effect(
     Tracing,

@@ -7,7 +7,6 @@ import { watchInstallation } from "./installationMetrics.ts"
 import { watchProcess } from "./processMetrics.ts"
 import { contentTypes, makeRegistry, observe, type Registry } from "./registry.ts"
 
-/** `destinations` may be labels. */
 export const make = (destinations: ReadonlyArray<string>) => {
   const registry = makeRegistry()
   const watcher = watchDeliveries(registry, new Set(destinations), keptTraceOf)

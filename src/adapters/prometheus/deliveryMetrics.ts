@@ -1,6 +1,6 @@
 /**
- * Counts deliveries from stored facts, and times the stores. Labels hold nothing a caller wrote, and no org or
- * destination but those the operator lists. Rare statuses are put together.
+ * Counts deliveries from stored facts. Labels hold nothing a caller wrote, and no org or destination but those the
+ * operator lists.
  */
 import { Clock, DateTime, Effect, Layer } from "effect"
 import { EventStore } from "../../application/ports/EventStore.ts"
@@ -35,7 +35,6 @@ const deadReasons = {
   "outcome unknown": "outcome_unknown"
 } as const
 
-/** Trace and time of a value. */
 type Seen = NonNullable<Parameters<typeof observe>[3]>
 
 const rememberedBy = <Value>(make: (key: string) => Value) => {
@@ -121,7 +120,6 @@ export const watchDeliveries = (
           seriesMax: 500
         })
 
-  /** Looked up once per channel. */
   const usual = rememberedBy((channel: string) => ({
     succeeded: attempts(channel, "succeeded", ""),
     duration: durations(channel),
@@ -214,7 +212,6 @@ export const watchDeliveries = (
   }
 }
 
-/** Times each append and claim. */
 export const timedStores = (registry: Registry) => {
   const appends = registry.histogram({
     name: "posthaste_append_duration_seconds",
@@ -238,7 +235,6 @@ export const timedStores = (registry: Registry) => {
   )
 }
 
-/** Leaves out failed calls. */
 const timed = <A, E, R>(histogram: Histogram, call: Effect.Effect<A, E, R>) =>
   Clock.clockWith((clock) => {
     const since = clock.monotonicTimeNanosUnsafe()

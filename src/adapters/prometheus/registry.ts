@@ -1,7 +1,7 @@
 /**
- * Counters, gauges and histograms with their Prometheus or OpenMetrics text. Effect's metrics take 3 µs for a message,
- * these 0.5, and have no OpenMetrics and no exemplars. Beyond `seriesMax` label sets a family counts under `other`, so
- * callers can't fill memory.
+ * Counters, gauges and histograms as Prometheus or OpenMetrics text. Effect's metrics take 3 µs for a message, these
+ * 0.5, and have no exemplars. Beyond `seriesMax` label sets a family counts under `other`, so callers can't fill
+ * memory.
  */
 
 const SERIES_MAX = 200
@@ -54,7 +54,6 @@ interface Series<Cell> {
   readonly cell: Cell
 }
 
-/** Cells of a family by labels. */
 const makeCells = <Cell>(arity: number, make: () => Cell, seriesMax: number) => {
   const cells = new Map<string, Series<Cell>>()
   const add = (key: string, values: ReadonlyArray<string>): Cell => {
@@ -83,7 +82,6 @@ export interface Options {
   readonly seriesMax?: number
 }
 
-/** Value read at a scrape, with its labels. */
 export type Reading = readonly [labels: ReadonlyArray<string>, value: number]
 
 export interface Registry {

@@ -1,7 +1,6 @@
 /**
  * Reads the queue of commands in batches: decode, execute in order, publish refused ones to the rejected queue, reply,
- * ack. After a crash commands come again; their keys make them the same, and the rejected queue may hold one twice.
- * While the store is away nothing is refused or acked.
+ * ack. After a crash commands come again and their keys make them the same; the rejected queue may hold one twice.
  */
 import { Duration, Effect, Result, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
@@ -20,7 +19,6 @@ import { COMMANDS, REJECTED } from "./topology.ts"
 
 /** Bounds memory: the broker allows messages of many megabytes. */
 const WINDOW = { count: 512, bytes: 64 * 1024 * 1024 }
-/** Held by one append. */
 const AT_ONCE = 256
 const WAY = "amqp"
 
@@ -30,7 +28,6 @@ export class NotRejected extends Schema.TaggedError<NotRejected>()("NotRejected"
   }
 }
 
-/** Ends with its connections. */
 export const consumeCommands = Effect.fnUntraced(function* (links: {
   readonly receiving: Link
   readonly publishing: Link
@@ -139,7 +136,6 @@ const documentOf = (body: ProblemBody): string => {
   return JSON.stringify({ ...body, detail: body.detail.slice(0, 2_000), errors: body.errors.slice(0, ERRORS_MAX) })
 }
 
-/** The asker may be gone. */
 const REPLY_WITHIN = Duration.seconds(2)
 
 const reply = (outlet: Publisher, { replyTo, correlationId }: Delivery, answer: Answer) =>

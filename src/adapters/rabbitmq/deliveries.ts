@@ -1,6 +1,6 @@
 /**
- * Raw messages of a queue. The client would parse bodies called JSON or text and lose digits and invalid bytes, so the
- * content type is hidden from it.
+ * Raw messages of a queue. The content type is hidden from the client, which would parse JSON and lose digits and
+ * invalid bytes.
  */
 import type { Socket } from "node:net"
 import { type Cause, Effect, Queue, type Scope } from "effect"
@@ -64,7 +64,6 @@ const valveOf = ({ connection }: Link) => {
   }
 }
 
-/** Bound of unacknowledged messages. */
 export interface Window {
   readonly count: number
   /** The last message may exceed it, as may bytes the socket has read. */
@@ -81,12 +80,10 @@ export const deliveriesOf = Effect.fnUntraced(function* (
   const channel = yield* openChannel(link)
   keepBytes(channel)
   const valve = valveOf(link)
-  /** Not acknowledged, oldest first. */
   const held: Array<{ readonly deliveryTag: number; readonly bytes: number }> = []
   let bytes = 0
   const end = () => Queue.endUnsafe(arrived)
   channel.on("close", end)
-  // The queue was deleted.
   channel.on("basic.cancel", end)
   yield* Effect.tryPromise({
     try: async () => {

@@ -1,7 +1,7 @@
 /**
- * Publishes the facts of messages to `posthaste.events` as structured CloudEvents 1.0, and dead letters to
- * `posthaste.dead-letters`, by the routing key `<org>.<channel>.<STATUS>`. They go in order over one channel and are
- * confirmed before the log is read further. Unbound facts are dropped.
+ * Publishes the facts of messages to `posthaste.events` as CloudEvents 1.0, and dead letters to
+ * `posthaste.dead-letters`, by the routing key `<org>.<channel>.<STATUS>`. They are confirmed in order before the log
+ * is read further.
  */
 import { DateTime, Effect, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
@@ -10,7 +10,6 @@ import type { Link } from "./client/connect.ts"
 import { publisher } from "./client/publisher.ts"
 import { DEAD_LETTERS, EVENTS } from "./topology.ts"
 
-/** The facts are published again. */
 export class NotPublished extends Schema.TaggedError<NotPublished>()("NotPublished", { reason: Schema.String }) {
   override get message(): string {
     return `the broker has not confirmed the facts (${this.reason})`
@@ -19,7 +18,6 @@ export class NotPublished extends Schema.TaggedError<NotPublished>()("NotPublish
 
 type Publication = readonly [Envelope & { readonly messageId: string }, Buffer]
 
-/** Ends with the connection. */
 export const publishFacts = Effect.fnUntraced(function* ({ publishing }: { readonly publishing: Link }) {
   const { publishAll } = yield* publisher(publishing)
   return yield* following(

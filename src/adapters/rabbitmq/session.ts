@@ -1,21 +1,16 @@
-/**
- * Runs work over connections to Posthaste's broker: when either ends, both begin again after a pause. The log has one
- * line when the broker goes away and one when it is back.
- */
+/** Runs work over connections to Posthaste's broker; when either ends, both begin again after a pause. */
 import { Cause, Duration, Effect, type Redacted, type Scope } from "effect"
 import { connect, type Link } from "./client/connect.ts"
 import { type Declaration, declareAll } from "./topology.ts"
 
 export interface Broker {
   readonly url: Redacted.Redacted
-  /** Shown in the broker's list of connections. */
   readonly name: string
 }
 
 const CONNECT_WITHIN = Duration.seconds(10)
 const PAUSE_MIN_MS = 200
 const PAUSE_MAX_MS = 5_000
-/** RabbitMQ's default. */
 const FRAME_MAX = 131_072
 
 const troubleIn = (cause: Cause.Cause<unknown>): string => {
@@ -24,8 +19,8 @@ const troubleIn = (cause: Cause.Cause<unknown>): string => {
 }
 
 /**
- * `task` is for the log. `needed` is declared before `work`, which gets one connection to receive and one to publish
- * on: a blocked broker blocks a whole connection. `report` gets whether the broker is away.
+ * `needed` is declared before `work`, which gets one connection to receive and one to publish on: a blocked broker
+ * blocks a whole connection. `report` gets whether the broker is away.
  */
 export const sessions = <E, R>(
   { url, name }: Broker,
@@ -54,7 +49,6 @@ export const sessions = <E, R>(
       )
     }).pipe(Effect.scoped)
 
-    /** Once per problem. */
     const say = (problem: string) => {
       const before = said
       said = problem

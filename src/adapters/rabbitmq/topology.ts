@@ -1,7 +1,4 @@
-/**
- * Posthaste's queues and exchanges on its broker, declared on every connection. Existing ones stay as they are; those
- * of another kind are refused.
- */
+/** Posthaste's queues and exchanges, declared on every connection. Those of another kind are refused. */
 import { Effect, Schema } from "effect"
 import type { Channel } from "rabbitmq-client"
 import type { Link } from "./client/connect.ts"
@@ -15,7 +12,6 @@ export const DEAD_LETTERS = "posthaste.dead-letters"
 /** The broker moves a command that ended its reader this often to the rejected queue. */
 const DELIVERIES_MAX = 1_000
 
-/** The broker holds something else of this name. */
 export class WrongTopology extends Schema.TaggedError<WrongTopology>()("WrongTopology", {
   name: Schema.String,
   detail: Schema.String

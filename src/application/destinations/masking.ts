@@ -19,7 +19,7 @@ const SECRET_MIN = 4
 const PERHAPS_MIN = 8
 /** Fewer characters of base64 are found in much that is encoded. */
 const ENCODED_MIN = 8
-/** The shortest text that may have been cut (net/answerHeaders.ts). */
+/** The shortest text that may have been cut (net/keptAnswer.ts). */
 const CUT_MIN = 256
 /** Of an id, which would be of no use without its middle, only what is certainly no chance. */
 export const CERTAIN_MIN = 8

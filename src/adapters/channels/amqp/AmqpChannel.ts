@@ -1,9 +1,7 @@
 /**
- * The channel `amqp`: publishes a message to an exchange of the org's RabbitMQ, persistent, mandatory, with a confirm.
- * A confirm is DELIVERED; a returned message is refused for good. A message without a confirm is published again under
- * the same `message-id`, unless the target leaves that to a person.
- * A missing exchange, a refused login and a blocked broker use up no attempt. Each target has its own connection, so
- * that none takes down another's.
+ * The channel `amqp`: publishes a message to an exchange of the org's RabbitMQ. A confirm is DELIVERED, a return is
+ * final; without either the message is published again under the same `message-id`, or left to a person. A missing
+ * exchange, a refused login and a blocked broker use up no attempt.
  */
 import { Clock, DateTime, Duration, Effect, RcMap, Redacted, Result } from "effect"
 import type { Channel, Connection, OutboundMessage, Reply } from "../../../application/ports/Channels.ts"
@@ -79,7 +77,6 @@ const withoutWay: Connection<AmqpTargetSettings> = {
 const IDLE = Duration.minutes(1)
 /** Bounds confirms and returned messages, which carry the bytes of what was sent. */
 const ANSWERS_MAX = { bytes: 1_048_576, perByte: 4 }
-/** Pause before a blocked broker is looked at again. */
 const BLOCKED_WAIT_MS = 2_000
 /** Short: the circuit of the target holds its messages back. */
 const REPAIR_WAIT_MS = 1_000
@@ -203,7 +200,6 @@ const lineTo = Effect.fnUntraced(function* (target: Target, guard: AddressGuard,
   }
 })
 
-/** Ids too long for their property go into a header. */
 const envelopeOf = (message: OutboundMessage, { exchange, routingKey }: AmqpTargetSettings) => {
   const { messageId, orgId, epoch, attempt, eventType, correlationId } = message
   const short = (text: string | null) => (text !== null && fitsShort(text) ? text : null)

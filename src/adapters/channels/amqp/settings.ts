@@ -11,7 +11,6 @@ export interface AmqpTargetSettings extends DestinationSettings {
   readonly url: string
   /** Empty: the broker's default exchange, whose routing keys are names of queues. */
   readonly exchange: string
-  /** For messages that bring none. */
   readonly routingKey: string
   /** Decides about a message that the broker may have taken without confirming. */
   readonly unconfirmed: "resend" | "deadLetter"
@@ -59,7 +58,6 @@ export const secrets = {
   }
 } as const satisfies Record<string, SecretField>
 
-/** The password is inserted as it was written in the URL. */
 export const withPassword = (text: string, password: string | null): string => {
   if (password === null) return text
   const url = new URL(text)

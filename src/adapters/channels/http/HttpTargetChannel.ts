@@ -1,7 +1,7 @@
 /**
- * The channel `http`: calls an HTTP API with a message as the body, one request at most. A target that honours
- * `Idempotency-Key` gets the message's id in each try. For any other a try that may have been taken is in doubt
- * (domain/delivery/classify.ts), and the target is asked by GET if it has an address for that.
+ * The channel `http`: calls an HTTP API with a message as the body. A target that honours `Idempotency-Key` gets the
+ * message's id in each try. For any other a try that may have been taken is in doubt, and the target is asked by GET if
+ * it has an address for that.
  */
 import { Effect, Result } from "effect"
 import type { Channel, Connection, Reply } from "../../../application/ports/Channels.ts"

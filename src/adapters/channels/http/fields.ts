@@ -6,7 +6,6 @@ import type { Secrets } from "../../../application/ports/Destinations.ts"
 import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { isHeaderValue } from "../net/requestPolicy.ts"
 
-/** Values by header or field name. */
 type Texts = Readonly<Record<string, string>>
 
 const name = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
@@ -69,8 +68,8 @@ export const checkFields = (fields: Texts): string | null => {
 }
 
 /**
- * Adds fields to JSON text, which stays as it is, digits included. They stand at its end, where parsers let them win
- * over duplicates. Null when there are fields and the text is no object.
+ * Adds fields at the end of JSON text, where parsers let them win over duplicates; digits stay as they are. Null when
+ * there are fields and the text is no object.
  */
 export const withFields = (body: string, fields: Texts): string | null => {
   if (Object.keys(fields).length === 0) return body

@@ -94,7 +94,6 @@ const checkReconcile = (url: string, check: Check): string | null => {
 
 type Draft = Pick<DestinationDraft<HttpTargetSettings>, "settings" | "secretNames">
 
-/** `check` judges addresses. */
 export const faultsOf = ({ settings, secretNames }: Draft, check: Check): ReadonlyArray<Fault> => {
   const { url, headers, bodyFields, reconcile } = settings
   return Object.entries({

@@ -1,7 +1,6 @@
 /**
- * Judges which addresses Posthaste may connect to, so that an org can't aim a destination at the operator's network.
- * Addresses are judged by bytes and denied unless they are global unicast or opened by the operator; clouds' metadata
- * addresses stay closed even then. An outbound proxy must filter by itself.
+ * Judges which addresses Posthaste may connect to, so that an org can't aim a destination at the operator's network: by
+ * bytes, global unicast and what the operator opens. Clouds' metadata addresses are never open.
  */
 import { isIP, isIPv4, isIPv6 } from "node:net"
 import { Result } from "effect"
@@ -9,13 +8,11 @@ import { Result } from "effect"
 /** 4 or 16 bytes, in network order. */
 type Address = Uint8Array
 
-/** CIDR. */
 export interface Network {
   readonly address: Address
   readonly prefix: number
 }
 
-/** Address and port allowed within a closed network. */
 export interface Exemption {
   readonly address: string
   readonly port: number
@@ -59,7 +56,6 @@ const parseNetwork = (text: string): Network | null => {
   return /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits ? { address, prefix: Number(prefix) } : null
 }
 
-/** An error names the wrong entry. */
 export const parseNetworks = (text: string): Result.Result<ReadonlyArray<Network>, string> => {
   const networks: Array<Network> = []
   for (const entry of text.split(",").map((part) => part.trim())) {

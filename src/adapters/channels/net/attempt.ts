@@ -28,7 +28,6 @@ const encodingOf = (headers: AnswerHeaders): string | null =>
 
 export interface Attempt extends Exchange, Expiring {}
 
-/** `done` is called once. */
 export const makeAttempt = (
   { url, version, pool, secureContext, timeoutNanos }: Destination,
   request: Dispatcher.DispatchOptions,

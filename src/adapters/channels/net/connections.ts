@@ -1,7 +1,5 @@
 /**
- * Keep-alive HTTP/1.1 connections, pooled by destination and version of its settings, each to a judged address. One
- * request at a time; a written request is never sent again from here. Giving up works in every phase: waiting,
- * connecting, written.
+ * Keep-alive HTTP/1.1 connections, pooled by destination and version. A written request is never sent again from here.
  * Built on undici's `Client`: its pool keeps given-up requests queued and can't abandon a connection in the making.
  */
 import type { Socket } from "node:net"
@@ -18,8 +16,8 @@ const CONNECTIONS_MAX = 1_024
 const KEEP_ALIVE_MS = 4_000
 const RESPONSE_HEADERS_MAX = 16 * 1024
 /**
- * Bytes and interim answers read for one request. The parser accepts blank lines, interim answers and chunk extensions
- * without end: 80 such connections blocked the event loop for 2 s.
+ * Read for one request. The parser accepts blank lines, interim answers and chunk extensions without end: 80 such
+ * connections blocked the event loop for 2 s.
  */
 const ANSWER_MAX = 512 * 1024
 const INTERIM_MAX = 1_000
@@ -30,12 +28,10 @@ const tooMuch = new Error("the answer never ends")
 
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** A request under way, as its connection reports on it. */
 export interface Exchange {
   readonly url: URL
   /** Names destination, version and server: exchanges of one pool share `url` and `secureContext`. */
   readonly pool: string
-  /** Absent: the default one. */
   readonly secureContext?: SecureContext | undefined
   readonly request: Dispatcher.DispatchOptions
   /** Called when a connection is made for it; the steps are filled in as they are done. */
@@ -51,9 +47,7 @@ export interface Exchange {
 }
 
 export interface Connections {
-  /** Starts the exchange, or queues it until a connection is free. */
   readonly start: (exchange: Exchange) => void
-  /** Ends it in any phase. */
   readonly giveUp: (exchange: Exchange) => void
   readonly close: () => void
 }
@@ -178,7 +172,6 @@ class Pool {
   }
 }
 
-/** One connection; undici reports events to it. */
 class Connection implements Dispatcher.DispatchHandler {
   readonly #pool: Pool
   readonly #client: Client
@@ -188,7 +181,6 @@ class Connection implements Dispatcher.DispatchHandler {
   #answering = false
   #interim = 0
   #socket: Socket | null = null
-  /** Bytes read before this exchange. */
   #readBefore = 0
   #closed = false
   #steps: Steps = {}
@@ -227,7 +219,6 @@ class Connection implements Dispatcher.DispatchHandler {
     this.#client.dispatch(exchange.request, this)
   }
 
-  /** The client reads until nothing is left. */
   #bound(socket: Socket): void {
     this.#socket = socket
     this.#readBefore = socket.bytesRead
@@ -239,7 +230,6 @@ class Connection implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** True when this connection carried the exchange. */
   giveUp(exchange: Exchange): boolean {
     if (this.#exchange !== exchange) return false
     if (this.#controller === null) this.close()

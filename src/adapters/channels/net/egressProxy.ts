@@ -1,6 +1,6 @@
 /**
- * The way out through the operator's HTTP proxy (CONNECT), which is asked for an address judged here. A proxy that
- * can't be reached or refuses is Posthaste's fault; one that can't reach the address is the destination's.
+ * The way out through the operator's HTTP proxy, which gets a judged address. A proxy that can't be reached or refuses
+ * is Posthaste's fault; one that can't reach the address is the destination's.
  */
 import http from "node:http"
 import { isIPv6, type Socket } from "node:net"
@@ -10,7 +10,6 @@ import type { FailureCode } from "../../../domain/delivery/classify.ts"
 export interface EgressProxy {
   readonly host: string
   readonly port: number
-  /** Value of `Proxy-Authorization`. */
   readonly authorization: Redacted.Redacted | null
 }
 

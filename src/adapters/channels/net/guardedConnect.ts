@@ -1,7 +1,7 @@
 /**
- * Connects a socket, plain or TLS, to an address the guard allows: it judges literals, every answer of the resolver
- * (one forbidden answer refuses all) and the connected address before a byte is sent. Through a proxy the name is
- * resolved and judged here, and CONNECT names the address; TLS is end to end. The caller sets the deadline.
+ * Connects a socket to an address the guard allows: it judges literals, every answer of the resolver (one forbidden
+ * answer refuses all) and the connected address before a byte is sent. Through a proxy CONNECT names the judged
+ * address, and TLS is end to end.
  */
 import net from "node:net"
 import tls from "node:tls"
@@ -11,7 +11,6 @@ import { type EgressProxy, tunnel } from "./egressProxy.ts"
 import { type Address, makeResolver, type Resolve } from "./resolver.ts"
 import { areUsedUp, boundSessions } from "./sockets.ts"
 
-/** Shared by all channels. */
 const systemResolve = makeResolver()
 
 /** Failure with the code of its phase, so that error texts are never parsed. */
@@ -61,7 +60,6 @@ interface Begun {
 /** Answers a handle to give up; null when the callback was called at once. Steps are noted as they are done. */
 export type Connect = (callback: Connected, steps: Steps) => Begun | null
 
-/** Connects to judged addresses, directly or through the proxy. */
 type Way = (addresses: ReadonlyArray<Address>, to: Destination) => Begun
 
 interface Destination {
@@ -73,7 +71,6 @@ interface Destination {
 
 const withPort = (address: string, port: number): string => `${net.isIPv6(address) ? `[${address}]` : address}:${port}`
 
-/** Notes consecutive steps. */
 const stopwatch = (steps: Steps) => {
   let last = performance.now()
   return (step: Exclude<keyof Steps, "address">) => {

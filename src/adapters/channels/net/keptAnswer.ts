@@ -1,6 +1,6 @@
 /**
- * The parts of an answer that are kept with an attempt. Of the body at most 64 KiB, decoded: few bytes can unfold into
- * gigabytes, so decoding stops at the cap. Bodies with several or unknown encodings are dropped.
+ * The parts of an answer that are kept with an attempt. Few bytes of a body can unfold into gigabytes, so decoding
+ * stops at the cap.
  */
 import type { Transform } from "node:stream"
 import { createBrotliDecompress, createGunzip, createInflate, constants as zlib } from "node:zlib"

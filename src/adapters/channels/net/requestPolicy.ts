@@ -1,6 +1,6 @@
 /**
- * Rules for requests to an org's server, judged when settings are written: URL, literal address, headers. Checks answer
- * null or a reason for the owner. Host names are judged at each connection.
+ * Rules for requests to an org's server, judged when settings are written: null, or a reason for the owner. Host names
+ * are judged at each connection.
  */
 import manifest from "../../../../package.json" with { type: "json" }
 import { MASKED } from "../../../domain/delivery/exchange.ts"

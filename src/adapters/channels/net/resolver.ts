@@ -1,9 +1,7 @@
 /**
- * Resolves host names on the event loop. `dns.lookup` shares four threads: four silent nameservers stopped all new
- * connections.
- * A question ends after `DEADLINE_MS` and is shared by all callers of the name. Answers are kept for their TTL within
- * bounds. Without descriptors the error says so, and files read before stay. `/etc/hosts` comes first; search domains
- * of `/etc/resolv.conf` apply; no other name service is asked.
+ * Resolves host names on the event loop: `dns.lookup` shares four threads, and four silent nameservers stopped all new
+ * connections. Callers of a name share a question; answers are kept for their TTL within bounds. It reads `/etc/hosts`
+ * and the search domains of `/etc/resolv.conf`.
  */
 import { Resolver } from "node:dns"
 import { readFileSync } from "node:fs"
@@ -22,7 +20,6 @@ export type Resolve = (
 ) => void
 
 const DEADLINE_MS = 5_000
-/** For one try of one nameserver. */
 const TRY_MS = 1_500
 /** Wait for the second family once the first has answered. */
 const OTHER_FAMILY_MS = 300
@@ -30,7 +27,6 @@ const KEPT_MIN_MS = 1_000
 const KEPT_MAX_MS = 60_000
 const FAILURE_KEPT_MS = 1_000
 const KEPT_NAMES = 10_000
-/** Interval of reading the files again. */
 const FILES_MS = 5_000
 
 interface Options {
@@ -69,7 +65,6 @@ const wordsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
       .split(/\s+/)
   )
 
-/** Keys are lower-case names. */
 const hostsOf = (text: string): ReadonlyMap<string, ReadonlyArray<Address>> => {
   const hosts = new Map<string, ReadonlyArray<Address>>()
   for (const [address = "", ...names] of wordsOf(text)) {
@@ -99,7 +94,6 @@ const searchOf = (text: string): Search => {
   }
 }
 
-/** Names to ask for, in order. */
 const completed = (name: string, { domains, ndots }: Search): ReadonlyArray<string> => {
   const longer = domains.map((domain) => `${name}.${domain}`)
   return name.split(".").length - 1 < ndots ? [...longer, name] : [name, ...longer]
@@ -107,7 +101,6 @@ const completed = (name: string, { domains, ndots }: Search): ReadonlyArray<stri
 
 const notFound = (hostname: string) => Object.assign(new Error(`${hostname} has no address`), { code: "ENOTFOUND" })
 
-/** Answer for one address family. */
 interface Part {
   readonly addresses: ReadonlyArray<Address>
   readonly ttl: number

@@ -1,7 +1,6 @@
 /**
- * Makes single attempts over shared connections: one request at most, no retry, no redirect. One deadline, late by up
- * to 25 ms, covers all of it. Once a status has arrived, a body that stalls or breaks changes nothing. Interrupting
- * takes the request back as far as possible.
+ * Makes single attempts over shared connections: no retry, no redirect, one deadline. Once a status has arrived, a body
+ * that stalls or breaks changes nothing. Interrupting takes the request back as far as possible.
  */
 import type { SecureContext } from "node:tls"
 import { Clock, Effect, Latch, type Scope } from "effect"
@@ -14,7 +13,6 @@ import type { Resolve } from "./resolver.ts"
 
 export interface Destination {
   readonly url: URL
-  /** Version of the settings. */
   readonly version: number
   /** Name of its pool: by destination, version and server. */
   readonly pool: string

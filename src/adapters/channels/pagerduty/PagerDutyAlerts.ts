@@ -1,7 +1,6 @@
 /**
  * An alert as an event of PagerDuty's Events API v2. `dedup_key` makes a repeated event harmless and lets the end of a
- * condition resolve its incident. PagerDuty wants the routing key in the body: the HTTP target adds it as it sends, so
- * the stored body is without it.
+ * condition resolve its incident. The HTTP target adds the routing key to the body as it sends.
  */
 import { DateTime } from "effect"
 import type { AlertFormat } from "../../../application/ports/AlertFormats.ts"
@@ -37,7 +36,6 @@ export const format: AlertFormat = {
     })
 }
 
-/** Cuts between characters. */
 const cut = (text: string): string => {
   if (text.length <= SUMMARY_MAX) return text
   const head = text.slice(0, SUMMARY_MAX - 1)

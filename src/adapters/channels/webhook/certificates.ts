@@ -1,6 +1,6 @@
 /**
- * TLS of an endpoint: its authority, and Posthaste's client certificate (mTLS). The private key comes in one text with
- * the certificate and is taken out and sealed like every secret.
+ * TLS of an endpoint: its authority, and Posthaste's client certificate, whose private key is taken out of the given
+ * text and sealed.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto"
 import { createSecureContext, type SecureContext } from "node:tls"
@@ -10,7 +10,6 @@ import type { Secrets } from "../../../application/ports/Destinations.ts"
 import { tlsTerms } from "../net/sockets.ts"
 
 export interface Certificates {
-  /** PEM; null: Node's authorities. */
   readonly caCertificate: string | null
   /** PEM, leaf first. */
   readonly clientCertificate: string | null

@@ -52,8 +52,8 @@ const targetOf = ({ destination, secrets, previousSecrets }: Endpoint): Target |
 }
 
 /**
- * Caches targets by open endpoint: parsing a URL and decoding keys costs more than signing. An open endpoint is one
- * immutable object, so each attempt uses one version of it.
+ * Caches targets: parsing a URL and decoding keys costs more than signing. An open endpoint is one immutable object, so
+ * each attempt uses one version of it.
  */
 export const makeTargets = (): ((endpoint: Endpoint) => Target | string) => {
   const known = new WeakMap<Endpoint, Target | string>()

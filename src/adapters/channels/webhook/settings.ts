@@ -10,7 +10,6 @@ import { type Style, styles } from "./signature.ts"
 
 export interface EndpointSettings extends DestinationSettings, Certificates {
   readonly url: string
-  /** Null wants all. */
   readonly eventTypes: ReadonlyArray<string> | null
   readonly description: string | null
   readonly signature: Style
@@ -19,7 +18,6 @@ export interface EndpointSettings extends DestinationSettings, Certificates {
   readonly disableAfterMs: number
 }
 
-/** As in domain/event/eventTypes.ts. */
 const Wish = headerText(256).check(
   Schema.makeFilter(
     (text) => isWish(text) || "must be a type of events, such as order.paid, or the beginning of types, such as order.*"

@@ -1,12 +1,8 @@
 /**
- * Signatures of webhooks over the bytes that are sent, in three styles:
- * - `standard`: Standard Webhooks 1.0, one `v1,<base64>` of HMAC-SHA256 over `id.timestamp.body` for each active
- *   secret, so that a receiver with either secret of a rotation agrees.
- * - `ed25519`: the same content, one `v1a,<base64>` per active private key; the receiver has the public key only.
- * - `legacy`: `X-Signature`, hex HMAC-SHA256 over `timestamp.body` by the newest secret.
- *
- * A secret is `whsec_<base64 of 24 to 64 bytes>`, so that a plain-text secret can be kept. A private key is
- * `whsk_<base64 of its 32-byte seed, alone or before the 32 bytes of its public key>`, a public key `whpk_<base64>`.
+ * Signatures of webhooks over the bytes that are sent. `standard` is Standard Webhooks 1.0, a `v1,` for each active
+ * secret so that receivers can rotate; `ed25519` the same with a `v1a,` per private key; `legacy` is `X-Signature`, hex
+ * HMAC-SHA256 over `timestamp.body`. A private key is `whsk_` and its 32-byte seed, alone or before the public key, in
+ * base64.
  */
 import { isUtf8 } from "node:buffer"
 import * as crypto from "node:crypto"
@@ -64,11 +60,9 @@ const checkPrivateKey = (text: string): string | null => {
 const privateKeyOf = (seed: Uint8Array): crypto.KeyObject =>
   crypto.createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: "der", type: "pkcs8" })
 
-/** DER ends with them. */
 const publicBytesOf = (privateKey: crypto.KeyObject): Buffer =>
   crypto.createPublicKey(privateKey).export({ format: "der", type: "spki" }).subarray(-KEY_BYTES)
 
-/** Null for a shared secret. */
 export const publicKeyOf = (secret: Redacted.Redacted): string | null =>
   Redacted.value(secret).startsWith(PRIVATE_PREFIX)
     ? PUBLIC_PREFIX + publicBytesOf(signingKey(secret)).toString("base64")

@@ -1,8 +1,7 @@
 /**
- * Reads Meta's webhooks about sent messages: ids, times and codes, never phone numbers or texts. The HMAC-SHA256 covers
- * the raw bytes, which no JSON writer would reproduce, so it is checked before parsing. Only the body tells which
- * secret applies: `numbersIn` finds the phone number ids by their key. Escaped quotes keep a person's message from
- * forging one.
+ * Reads Meta's webhooks about sent messages: ids, times and codes, never phone numbers or texts. The signature covers
+ * the raw bytes, and only the body tells whose secret applies, so `numbersIn` finds the phone number ids without
+ * parsing. Escaped quotes keep a message from forging one.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { DateTime, Layer, Redacted, Result } from "effect"

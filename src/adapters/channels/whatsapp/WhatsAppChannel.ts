@@ -1,8 +1,7 @@
 /**
- * The channel `whatsapp`: sends through Meta's WhatsApp Cloud API, one request at most. Meta drops no duplicates and
- * can't be asked. So a try that may have been taken waits for a receipt, which repeats the attempt's id
- * (domain/whatsapp/callbackData.ts); without one the account's settings decide. Throttles and refusals of the sender
- * cost no attempt (errors.ts).
+ * The channel `whatsapp`: sends through Meta's Cloud API, which drops no duplicates and can't be asked. A try that may
+ * have been taken waits for a receipt, which repeats the attempt's id; without one the account's settings decide.
+ * Throttles and refusals of the sender cost no attempt.
  */
 import { Clock, Effect, Result } from "effect"
 import type { Fault } from "../../../application/errors.ts"
@@ -24,9 +23,7 @@ import { secrets, settings, type WhatsAppSettings } from "./settings.ts"
 import { makeThrottles, type Throttles } from "./throttles.ts"
 
 export interface Options {
-  /** Of Meta's Graph API. */
   readonly baseUrl: URL
-  /** Operator's overrides of errors.ts. */
   readonly codes: CodeOverrides
   readonly proxy?: EgressProxy | null
 }
@@ -144,7 +141,6 @@ const held = (afterMs: number): AttemptOutcome => ({
 
 const errorOf = (code: string, message: string, retryable: boolean): DeliveryError => ({ code, message, retryable })
 
-/** Known throttles, and the channel's part in them. */
 interface Pace {
   readonly throttles: Throttles
   readonly pair: string

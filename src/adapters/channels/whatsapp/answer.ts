@@ -26,7 +26,6 @@ export const providerMessageIdOf = (body: string | null): string | null => {
   return typeof id === "string" && id !== "" && id.length <= PROVIDER_ID_MAX ? id : null
 }
 
-/** Id of the requested object. */
 export const idOf = (body: string | null): string | null => {
   const { id } = parsed(body)
   return typeof id === "string" ? id : null

@@ -1,18 +1,16 @@
 /**
- * Meaning of Meta's error codes. The code decides: Meta's HTTP statuses are ambiguous, its texts change. Operators can
- * override codes (`parseCodes`). Facts are kept for ever, so they hold Posthaste's words; Meta's text may repeat what
- * was sent.
+ * Meaning of Meta's error codes: its HTTP statuses are ambiguous, its texts change and may repeat the message, so facts
+ * hold Posthaste's words. Operators can override codes (`parseCodes`).
  */
 import { Result } from "effect"
 import type { DeliveryError } from "../../../domain/message/facts.ts"
 
 export const codeClasses = ["throttle", "pair", "temporary", "wait", "permanent", "account", "standing"] as const
 /**
- * - `throttle`: number, account or app sends too fast; all its messages wait a little
+ * - `throttle`: number, account or app sends too fast; its messages wait a little
  * - `pair`: too much to one recipient; this message waits
- * - `temporary`: trouble at Meta; the retry policy applies
+ * - `temporary`: the retry policy applies
  * - `wait`: not before tomorrow
- * - `permanent`: this message will never be taken
  * - `account`: the account can't send until a person repairs it
  * - `standing`: the number's quality is too bad; like `account`, for a day
  */
@@ -93,11 +91,9 @@ const table: ReadonlyMap<number, Meaning> = new Map(
   )
 )
 
-/** Relevant part of an error's body. */
 export interface GraphError {
   readonly code: number
   readonly subcode: number | null
-  /** Meta's `is_transient`. */
   readonly isTransient: boolean
 }
 
@@ -129,7 +125,6 @@ const meaningOf = ({ code, subcode }: GraphError): Meaning | null => {
   return table.get(code) ?? null
 }
 
-/** Class of a status without a code. */
 export const classOfStatus = (status: number): CodeClass => {
   if (status === 401 || status === 403) return "account"
   if (status === 429) return "throttle"

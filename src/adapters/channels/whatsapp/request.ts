@@ -52,7 +52,6 @@ export const requestOf = (
 const urlOf = ({ phoneNumberId, graphVersion }: Numbered, base: URL, resource = ""): URL =>
   new URL(`${base.pathname.replace(/\/$/, "")}/${graphVersion}/${phoneNumberId}${resource}`, base)
 
-/** The request without its secrets. */
 export const callOf = (settings: WhatsAppSettings, base: URL): Call => ({
   method: "POST",
   url: shownUrl(urlOf(settings, base, "/messages")),

@@ -1,12 +1,10 @@
 /**
- * Backoff that Meta asks for: 1 s, 4 s, 16 s, … Refusals during a wait were under way already and don't prolong it. In
- * memory only: another process learns of a wait from Meta.
+ * Backoff that Meta asks for: 1 s, 4 s, 16 s, … Refusals during a wait don't prolong it. In memory only: another
+ * process learns of a wait from Meta.
  */
 
 export interface Throttles {
-  /** Remaining milliseconds; 0 when there is no wait. */
   readonly waitMs: (name: string, now: number) => number
-  /** Answers the milliseconds to wait. */
   readonly refused: (name: string, now: number, atLeastMs: number) => number
   /** Ignored for what was sent before the last refusal. */
   readonly passed: (name: string, now: number) => void

@@ -1,7 +1,4 @@
-/**
- * One connection to a RabbitMQ from login to loss. It does not reconnect. Heartbeats notice a silent broker after about
- * 20 s; callers set deadlines of their own.
- */
+/** One connection to a RabbitMQ from login to loss. Heartbeats notice a silent broker after about 20 s. */
 import type { Socket } from "node:net"
 import { Deferred, Duration, Effect, Exit, Redacted, Schema, type Scope } from "effect"
 import { AMQPConnectionError, Connection, type ConnectionOptions } from "rabbitmq-client"
@@ -36,9 +33,7 @@ export interface Link {
 }
 
 export interface Options {
-  /** `amqp://user:password@host:port/vhost`, or `amqps:`. */
   readonly url: Redacted.Redacted
-  /** Shown in the broker's list of connections. */
   readonly name: string
   readonly timeout: Duration.Duration
   /** In bytes; headers must fit into one frame. Default: 8 KB. */
@@ -56,7 +51,6 @@ export interface AnswersMax {
 }
 
 const HEARTBEAT_SECONDS = 10
-/** Time for a clean close. */
 const CLOSE_WITHIN = Duration.seconds(2)
 /** The largest frame before and after negotiation. */
 const ANY_FRAME_MAX = 1_048_576
@@ -122,7 +116,6 @@ const make = ({ url, name, timeout, frameMax, socket, tls }: Options): Connectio
     ...(tls && { tls })
   })
 
-/** Private part of the client. */
 interface Connecting {
   readonly _socket: Socket
 }
@@ -162,7 +155,6 @@ const codeOf = (error: unknown): string =>
 const notConnected = (error: unknown): NotConnected => {
   const code = codeOf(error)
   const detail = textOf(error)
-  // Codes of the address guard and resolver.
   if (code === "dns_failed" || code === "forbidden_address" || code === "no_descriptors")
     return new NotConnected({ code, detail })
   if (areUsedUp(error)) return new NotConnected({ code: "no_descriptors", detail })

@@ -1,7 +1,6 @@
 /**
- * Publishes over one channel and reports on each message: persistent, confirmed, written once. The broker closes the
- * channel over a message it can't take, such as one to a missing exchange, so a publisher serves one exchange. It has
- * no deadline.
+ * Publishes over one channel and reports on each message, written once. The broker closes the channel over a message it
+ * can't take, such as one to a missing exchange, so a publisher serves one exchange.
  */
 import { setImmediate } from "node:timers/promises"
 import { Duration, Effect, type Scope } from "effect"
@@ -99,7 +98,6 @@ export const openChannel = (link: Link): Effect.Effect<Channel, NotConnected, Sc
     Effect.tryPromise({
       try: async () => {
         const channel = await link.connection.acquire({ emitErrorsFromChannel: true })
-        // Callers that wait get the reason.
         channel.on("error", () => {})
         return channel
       },
