@@ -105,3 +105,14 @@ describe("what is said", () => {
     expect(problem.body.detail.length).toBeLessThan(1_000)
   })
 })
+
+describe("a time that no calendar has", () => {
+  const given = { channel: "webhook", to: "x", payloadJson: 1 }
+  test.each(["2027-02-30T23:59:00Z", "2027-04-31T00:00:00Z", "2027-01-00T00:00:00Z", "2027-01-01T24:00:00Z"])(
+    "is refused: %s",
+    (deliverAt) => {
+      expect(Result.isFailure(decodeEntry({ ...given, deliverAt }))).toBe(true)
+      expect(Result.isSuccess(decodeEntry({ ...given, deliverAt: "2028-02-29T00:00:00Z" }))).toBe(true)
+    }
+  )
+})

@@ -31,10 +31,14 @@ const patternsOf = ({ groups }: Routes) =>
 
 export const allowedMethodsOf = (api: Routes): AllowedMethods => {
   const routes = patternsOf(api)
-  return (path) =>
-    pages.includes(path)
-      ? ["GET"]
-      : routes.filter(({ pattern }) => pattern.test(path)).map(({ endpoint }) => endpoint.method)
+  return (path) => {
+    if (pages.includes(path)) return ["GET", "HEAD"]
+    const found = routes.filter(({ pattern }) => pattern.test(path)).map(({ endpoint }) => endpoint)
+    // A path that is spelled out is no id.
+    const spelled = found.filter((endpoint) => endpoint.path === path)
+    const methods = (spelled.length > 0 ? spelled : found).map(({ method }) => method)
+    return methods.includes("GET") ? [...methods, "HEAD"] : methods
+  }
 }
 
 /**
