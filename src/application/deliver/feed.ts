@@ -16,7 +16,7 @@ const CLAIM_MAX = 500
 /** What a lane gives of which this process knows nothing. */
 const LANE_FIRST = 16
 /** The heartbeat rings what is due: this is only for one that fails. */
-const POLL_FLOOR = Duration.seconds(5)
+const POLL_FLOOR = Duration.seconds(2)
 /** A message is due but was not handed out: another worker is claiming from its lane, or this one has enough of it. */
 const POLL_SOON = Duration.millis(20)
 const NANOS_PER_MILLI = 1_000_000n

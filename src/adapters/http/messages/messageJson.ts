@@ -8,6 +8,7 @@ import type { MessageStatus } from "../../../domain/message/machine.ts"
 import { toRecorded } from "../../../domain/message/recorded.ts"
 import type { Status } from "../../../domain/message/transitions.ts"
 import type { StoredFact } from "../../../domain/message/view.ts"
+import { wholeOf } from "../../../domain/recorded.ts"
 
 /** A stored fact of any stream. */
 export const factJson = (fact: StreamFact) => ({
@@ -20,7 +21,8 @@ export const factJson = (fact: StreamFact) => ({
 
 export const eventJson = (step: StoredFact & { readonly status: Status }) => {
   const { version, at, fact } = step
-  const { name: _, ...event } = factJson({ version, at, ...toRecorded(fact) })
+  const recorded = toRecorded(fact)
+  const { name: _, ...event } = factJson({ version, at, name: recorded.name, data: wholeOf(recorded) })
   // After a fact a message is never NEW.
   return { ...event, status: step.status as MessageStatus }
 }
