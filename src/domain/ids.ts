@@ -1,4 +1,4 @@
-/** Names of things. Every id is branded, so a message can't be handed where an org is meant. */
+/** The ids of things, branded, so that a message can't be handed where an org is meant. */
 import { Schema } from "effect"
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/u
@@ -9,15 +9,13 @@ const Uuid = Schema.String.check(Schema.isPattern(uuid, { title: "a lower-case U
 export const MessageId = Uuid.pipe(Schema.brand("MessageId"))
 export type MessageId = typeof MessageId.Type
 
-/** Where a channel delivers: a webhook endpoint, a WhatsApp sender, an exchange, an HTTP target. Also the name of its lane. */
+/** A destination, and its lane. */
 export const DestinationId = Uuid.pipe(Schema.brand("DestinationId"))
 export type DestinationId = typeof DestinationId.Type
 
-/** Something that happened, published once for whoever wants to hear of it. */
 export const EventId = Uuid.pipe(Schema.brand("EventId"))
 export type EventId = typeof EventId.Type
 
-/** A job that replays many messages. */
 export const ReplayId = Uuid.pipe(Schema.brand("ReplayId"))
 export type ReplayId = typeof ReplayId.Type
 
@@ -29,9 +27,8 @@ export const OrgId = Schema.String.check(
 export type OrgId = typeof OrgId.Type
 
 /**
- * The name of a channel, as in messages and facts. The records that the process is made of define which channels exist
- * (application/ports/Channels.ts); a fact may name a channel that this release does not have. The type is not branded:
- * every channel name is written by hand in the channel's record.
+ * The name of a channel. The process's records define which exist (application/ports/Channels.ts); a fact may name one
+ * that this release does not have. Not branded: each is written by hand in the channel's record.
  */
 export const ChannelName = Schema.String.check(
   Schema.isPattern(/^[a-z][a-z0-9-]{0,31}$/u, { title: "the name of a channel" })

@@ -1,4 +1,4 @@
-/** The names of all facts that this release can read. A newer release wrote any other. */
+/** The names of all facts that this release can read. */
 import { recorded as access } from "./access/facts.ts"
 import { recorded as circuit } from "./circuit/facts.ts"
 import { recorded as command } from "./command/facts.ts"

@@ -1,6 +1,6 @@
 /**
- * The guards and changes of a machine. XState types each by the union of all facts; each of ours is about facts of one
- * type, which its arrow names.
+ * The guards and changes of a machine. XState types each by the union of all facts; each of ours is about the one type
+ * that its arrow names.
  */
 import { assign, type EventObject } from "xstate"
 

@@ -1,7 +1,6 @@
 /**
- * Facts and their stored form: `Type@1` and JSON text in two parts. The kept part stays for ever; the forgettable part is all that
- * can name a person, stands beside the facts and can be erased. A fact whose forgettable part is gone reads as one that was erased.
- * Each kind of stream lists its shapes and has a codec made from that list (facts.ts).
+ * Facts and their stored form: `Type@1` and JSON text in two parts. The kept part stays for ever; the forgettable part
+ * is all that can name a person, stands beside the facts and can be erased. A fact without it reads as erased.
  */
 import { Result, Schema } from "effect"
 import { isUuid } from "./ids.ts"
@@ -9,8 +8,8 @@ import { isUuid } from "./ids.ts"
 export const ERASED = "erased"
 
 /**
- * The forgettable fields of a shape, each with the value that it reads as once it is erased; undefined: it is absent then. A name with
- * a dot is a field of a field. `to` is kept where it is the id of a destination.
+ * The forgettable fields of a shape, each with its value once erased; undefined: absent then. A dot leads into a field
+ * of a field. `to` is kept where it is the id of a destination.
  */
 export type Forgettable = Readonly<Record<string, unknown>>
 
@@ -26,9 +25,9 @@ export type FactIn<Recorded extends Readonly<Record<string, { readonly Type: unk
 
 export interface RecordedFact {
   readonly name: string
-  /** JSON text of the kept part, without the type, which the name holds. */
+  /** JSON text of the kept part, without the type, which is in the name. */
   readonly data: string
-  /** JSON text of the fields that can be erased; null or absent where there are none, none any more, or they were not read. */
+  /** JSON text of the forgettable part; null or absent where it is empty, erased or not read. */
   readonly forgettable?: string | null
 }
 
@@ -39,7 +38,7 @@ export class UnreadableFact extends Schema.TaggedError<UnreadableFact>()("Unread
 
 const typeOf = (name: string) => name.slice(0, name.indexOf("@"))
 
-/** Commands that came by a broker have the actor `amqp:<key of the command>`; the key can name a person, and is forgettable. */
+/** An actor `amqp:<key of the command>` can name a person by its key. */
 export const keptActor = (actor: string | null): string | null => (actor?.startsWith("amqp:") ? "amqp" : actor)
 
 type Json = Record<string, unknown>
@@ -73,7 +72,7 @@ const takeOut = (data: Json, forgettable: Forgettable): Json | null => {
       part = part[parent] = {} as Json
     }
     delete holder[name]
-    // A selection without a field selects more.
+    // A selection without a field would select more.
     if (path.startsWith("selection.")) holder[name] = forgettable[path]
     if (value == null) continue
     part[name] = value
@@ -82,7 +81,7 @@ const takeOut = (data: Json, forgettable: Forgettable): Json | null => {
   return taken
 }
 
-/** What a field of both says, `part` says. */
+/** `part` wins where both have a field. */
 const merged = (whole: Json, part: Json): Json => {
   for (const [name, value] of Object.entries(part)) {
     const said = whole[name]
@@ -91,7 +90,7 @@ const merged = (whole: Json, part: Json): Json => {
   return whole
 }
 
-/** Gives each field that was forgotten the value that it reads as. */
+/** Fills in the erased values of missing fields. */
 export const fillErased = (data: Json, forgettable: Forgettable): Json => {
   for (const [path, erased] of Object.entries(forgettable)) {
     if (erased === undefined) continue
@@ -109,7 +108,6 @@ type Parts = Omit<RecordedFact, "name">
 export const partsOf = ({ data, forgettable = null }: Parts): Json =>
   forgettable === null ? (JSON.parse(data) as Json) : merged(JSON.parse(data) as Json, JSON.parse(forgettable) as Json)
 
-/** The same as text. */
 export const wholeOf = (parts: Parts): string =>
   parts.forgettable == null ? parts.data : JSON.stringify(partsOf(parts))
 
@@ -117,7 +115,7 @@ interface Shape {
   readonly forgettable: Forgettable
 }
 
-/** Writes and reads facts by the list of their shapes, keyed by `Type@1`. */
+/** Writes and reads facts by their shapes, keyed by `Type@1`. */
 export const codecOf = <Fact extends { readonly type: string }>(recorded: Readonly<Record<string, Shape>>) => {
   const shapes = new Map(
     Object.entries(recorded).map(([name, shape]) => {
@@ -131,7 +129,7 @@ export const codecOf = <Fact extends { readonly type: string }>(recorded: Readon
   )
   const names = new Map([...shapes.keys()].map((name) => [typeOf(name), name]))
   return {
-    /** A fact that could not be read again is a bug in the code that made it: it throws here, before it is stored. */
+    /** A fact that could not be read again is a bug in its maker: it throws here, before it is stored. */
     toRecorded: (fact: Fact): RecordedFact => {
       const name = names.get(fact.type)!
       const shape = shapes.get(name)!

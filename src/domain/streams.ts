@@ -6,19 +6,18 @@ const EVENTS = "event-"
 
 export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
 
-/** The message of this stream; null for a journal. */
+/** The message of this stream; null for any other. */
 export const messageOf = (stream: string): MessageId | null => {
   const id = stream.slice(MESSAGES.length)
   return stream.startsWith(MESSAGES) && isUuid(id) ? (id as MessageId) : null
 }
 
-/** The event of this journal; null for every other stream. */
+/** The event of this journal; null for any other. */
 export const eventOf = (stream: string): EventId | null => {
   const id = stream.slice(EVENTS.length)
   return stream.startsWith(EVENTS) && isUuid(id) ? (id as EventId) : null
 }
 
-/** `kind` and `id` of `<kind>-<id>`. */
 export const halvesOf = (stream: string): readonly [kind: string, id: string] => {
   const dash = stream.indexOf("-")
   return dash === -1 ? [stream, ""] : [stream.slice(0, dash), stream.slice(dash + 1)]

@@ -5,7 +5,7 @@ import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const address = Schema.NullOr(Schema.String)
 
-/** Somebody saw what a message or an event says. */
+/** A person read the body of a message or an event. */
 export const BodyRead = fact("BodyRead", {
   orgId: OrgId,
   subject: Schema.Literals(["message", "event"]),
@@ -16,10 +16,7 @@ export const BodyRead = fact("BodyRead", {
 export const refusals = ["unknown", "revoked", "expired", "network"] as const
 export type Refusal = (typeof refusals)[number]
 
-/**
- * Requests with a key that is not good, or not good from there. One fact tells of all of one kind, from one address, within a
- * minute. An unknown key is nobody's.
- */
+/** Refused logins of one kind from one address within a minute. `key` is null for an unknown key. */
 export const LoginRefused = fact("LoginRefused", {
   key: Schema.NullOr(Schema.Struct({ id: Schema.String, orgId: OrgId })),
   reason: Schema.Literals(refusals),
@@ -27,7 +24,6 @@ export const LoginRefused = fact("LoginRefused", {
   count: Schema.Int
 })
 
-/** The shapes of all facts. */
 export const recorded = { "BodyRead@1": BodyRead, "LoginRefused@1": LoginRefused } as const
 export type AccessFact = FactIn<typeof recorded>
 

@@ -1,8 +1,6 @@
 /**
- * The alerts and their texts. The form in which an alerting service takes them is the business of its adapter.
- *
- * Texts name orgs, destinations, messages and errors as the org itself may see them; no body, no secret and no path
- * of a URL, which may hold one.
+ * The alerts and their texts; each service's form is its adapter's. Texts hold no body, no secret and no path of a URL,
+ * which may hold one.
  */
 import { DateTime } from "effect"
 import type { CircuitFactOf } from "../circuit/facts.ts"
@@ -33,11 +31,10 @@ export type AlertType = (typeof alertTypes)[number]
 export const severities = ["critical", "error", "warning", "info"] as const
 export type Severity = (typeof severities)[number]
 
-/** The destination an alert is about. */
 export interface AlertedDestination {
   readonly id: DestinationId
   readonly channel: ChannelName
-  /** What people call its kind, such as "webhook endpoint". */
+  /** A name for people, such as "webhook endpoint". */
   readonly noun: string
   /** Scheme, host and port; null where a channel has no URL. */
   readonly origin: string | null
@@ -45,11 +42,10 @@ export interface AlertedDestination {
 
 export interface Alert {
   readonly type: AlertType
-  /** Whether the trouble has begun or is over. */
   readonly action: "trigger" | "resolve"
   readonly severity: Severity
   readonly orgId: OrgId
-  /** Names the trouble: its first alert and the alert of its end have the same subject. */
+  /** Names the trouble; an alert and its resolution share it. */
   readonly subject: string
   readonly at: DateTime.Utc
   readonly summary: string
@@ -137,7 +133,6 @@ interface Refused {
   readonly detail: string
 }
 
-/** Nobody waits for the answer of such a command. */
 export const commandRefused = (orgId: OrgId, at: DateTime.Utc, refused: Refused): Alert => ({
   type: "posthaste.command.refused",
   action: "trigger",
@@ -152,13 +147,11 @@ export const commandRefused = (orgId: OrgId, at: DateTime.Utc, refused: Refused)
 
 interface Watched {
   readonly orgId: OrgId
-  /** The alert target that watches. */
   readonly target: DestinationId
   readonly at: DateTime.Utc
 }
 
 interface Words {
-  /** In the subject of the alert. */
   readonly slug: string
   readonly severity: Severity
   readonly began: AlertType
@@ -188,7 +181,7 @@ const conditionWords: Readonly<Record<ConditionName, Words>> = {
   }
 }
 
-/** `destination` is the one that the fact names; null when it names none, or it is not known any more. */
+/** `destination` is null when the fact names none or an unknown one. */
 export const conditionAlert = (
   { orgId, target, at }: Watched,
   fact: ConditionFact,
@@ -207,7 +200,7 @@ export const conditionAlert = (
   return { ...about, type: began, action: "trigger", destination, summary: says(fact, destination), details }
 }
 
-/** A test begins and ends at once, so that it leaves no open incident. */
+/** A test begins and ends at once, so it leaves no open incident. */
 export const testAlerts = ({ orgId, target, at }: Watched, nonce: string): ReadonlyArray<Alert> => {
   const test = {
     severity: "info",

@@ -1,6 +1,6 @@
 /**
- * The audit entry of a fact: which operation on which subject, and the fields of the fact that say more. An entry says no more than its
- * fact: no body, no secret, and of the values of settings the URL without what may be secret in it.
+ * The audit entry of a fact: operation, subject, and some fields of the fact. It holds no body, no secret, and URLs
+ * without their secrets.
  */
 import type { OrgId } from "../ids.ts"
 import { partsOf } from "../recorded.ts"
@@ -37,7 +37,6 @@ export const operations = [
 ] as const
 export type Operation = (typeof operations)[number]
 
-/** A stored fact and its stream. */
 export interface FactOfStream {
   readonly stream: string
   readonly name: string
@@ -48,14 +47,17 @@ export interface FactOfStream {
 
 export interface AuditEntry {
   readonly operation: Operation
-  /** message, event, dossier, circuit, replay, key, access, org, or a kind of destination as its journals are called, such as endpoint. */
+  /**
+   * The type is message, event, dossier, circuit, replay, key, access, org, or the journal prefix of a destination,
+   * such as endpoint.
+   */
   readonly subject: { readonly type: string; readonly id: string }
   readonly details: Readonly<Record<string, unknown>>
 }
 
 type Told = readonly [Operation, ...fields: ReadonlyArray<string>]
 
-/** Of messages. What happens to every message, and every ending without an actor, is told by the message's own stream only. */
+/** Facts of messages. The routine ones, and endings without an actor, show only in the message's own audit. */
 const ofMessages: Readonly<Record<string, Told>> = {
   MessageQueued: ["CREATED", "to", "eventType", "templateCode"],
   AttemptSucceeded: ["SENT", "attempt", "providerMessageId"],
@@ -70,7 +72,7 @@ const ofMessages: Readonly<Record<string, Told>> = {
   MessageBodyErased: ["ERASED", "reason"]
 }
 
-/** Of journals. */
+/** Facts of journals. */
 const ofJournals: Readonly<Record<string, Told>> = {
   ConsentGranted: ["CONSENT_GRANTED", "channel", "source"],
   ConsentWithdrawn: ["CONSENT_WITHDRAWN", "channel", "source"],
@@ -107,20 +109,20 @@ const toldBy = { ...ofMessages, ...ofJournals }
 
 const typeOf = (name: string) => name.slice(0, name.indexOf("@"))
 
-/** The types of the facts that tell one of these operations. */
+/** The types of facts that tell one of these operations. */
 export const typesTelling = (some: ReadonlyArray<Operation>): ReadonlyArray<string> =>
   Object.entries(toldBy).flatMap(([type, [operation]]) => (some.includes(operation) ? [type] : []))
 
-/** The audit of what belongs to no org. No key acts for it; the operator asks for it by this name. */
+/** The audit of facts that belong to no org; only the operator reads it. */
 export const NOBODY = "*" as OrgId
 
 type Data = Readonly<Record<string, unknown>>
 
-/** A new destination has an address too: only another one is told. */
+/** The first address of a destination is part of its creation. */
 const isTold = (type: string, { urlBefore, call }: Data): boolean =>
   type !== "DestinationAddressed" || (urlBefore !== null && urlBefore !== (call as { readonly url: string }).url)
 
-/** Of a fact of a journal: the org whose audit tells it, null where none does, and "" where the first fact of the journal says it. */
+/** The org whose audit tells a journal's fact; null for none, "" where the journal's first fact names it. */
 export const orgTold = ({ name, data }: Pick<FactOfStream, "name" | "data">): string | null => {
   const type = typeOf(name)
   if (ofJournals[type] === undefined) return null
@@ -152,7 +154,7 @@ const detail = (field: string, value: unknown): Data => {
 
 const UUID_LENGTH = 36
 
-/** A journal's name is `<kind>-<id>`. Every id is a UUID but an org's, which is the name that the operator gave it. */
+/** Journals are named `<kind>-<id>`. Every id is a UUID except an org's. */
 const subjectOf = (stream: string, { dossierId, subject, id, key }: Data): AuditEntry["subject"] => {
   const [kind, rest] = halvesOf(stream)
   if (stream.startsWith(MESSAGES) || kind === "org") return { type: kind, id: rest }

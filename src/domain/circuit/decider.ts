@@ -1,6 +1,6 @@
 /**
  * `initial · decide · evolve · replay` of a circuit. Time and dice arrive inside the command. A command that comes too
- * late for its state (a probe's result after a reset, a second hold) decides no facts: its sender made no mistake.
+ * late for its state (a probe's result after a reset) decides no facts.
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition, transition } from "xstate"
@@ -10,14 +10,13 @@ import type { CircuitError, CircuitFact } from "./facts.ts"
 import { type CircuitMemory, type CircuitStatus, circuitMachine } from "./machine.ts"
 import { type CircuitPolicy, openWaitMs } from "./policy.ts"
 
-/** A circuit as the law sees it. */
 export interface Circuit {
   readonly status: CircuitStatus
   readonly memory: CircuitMemory
 }
 
 interface Dated {
-  /** By the store's clock: all workers measure the open time with the same one. */
+  /** By the store's clock, which all workers share. */
   readonly now: DateTime.Utc
 }
 
@@ -28,14 +27,14 @@ interface Opening extends Dated {
 }
 
 export type CircuitCommand =
-  /** This many failures in a row were counted. One failure with an error is enough. */
+  /** Failures in a row. One failure with an error is enough. */
   | ({ readonly type: "CountFailures"; readonly failures: number; readonly error: CircuitError | null } & Opening)
   | ({ readonly type: "StartProbe"; readonly probe: MessageId; readonly permitMs: number } & Dated)
   | ({ readonly type: "SettleProbe"; readonly succeeded: boolean; readonly error: CircuitError | null } & Opening)
   | { readonly type: "HoldCircuit"; readonly reason: string | null }
   | { readonly type: "ResetCircuit"; readonly reason: string | null }
 
-/** The open time, or the permit of the probe under way, is not over. */
+/** The open time, or the permit of the probe, is not over. */
 export class TooEarly extends Schema.TaggedError<TooEarly>()("TooEarly", { status: Schema.String }) {}
 
 const snapshotOf = ({ status, memory }: Circuit) => circuitMachine.resolveState({ value: status, context: memory })
@@ -53,8 +52,8 @@ export const step = (circuit: Circuit, fact: CircuitFact): Circuit | null => {
 export const { can, evolve, replay } = foldOf(initial, step, ({ status }) => status)
 
 /**
- * The circuit right after a fact that says all there is to know of it, whatever came before; null for any other fact. What a
- * reopening does not repeat is how many failures opened the circuit.
+ * The circuit right after a fact that determines it whatever came before; null for any other fact. `failures` is the
+ * one thing that a reopening does not repeat.
  */
 export const restingOn = (fact: CircuitFact, failures: number): Circuit | null => {
   switch (fact.type) {
@@ -70,7 +69,7 @@ export const restingOn = (fact: CircuitFact, failures: number): Circuit | null =
   }
 }
 
-/** Facts of these types are such. */
+/** The types of those facts. */
 export const resting = ["CircuitClosed", "CircuitReset", "CircuitOpened", "CircuitReopened"] as const
 
 export const decide = (

@@ -1,18 +1,14 @@
 /**
- * What an attempt shows of its destination's health. This differs from the result for the message: a destination that
- * refuses a message for good is healthy.
- *
- * - A deferral of the message or of its lane says nothing bad about the destination. A deferral until a person repairs
- *   the destination is enough to open the circuit.
- * - Faults on Posthaste's side say nothing: a store that did not answer, an address that may not be called, a removed
- *   endpoint, an erased body, a bug. A redirect says nothing either: it names another place.
+ * The evidence of an attempt about its destination's health. A destination that refuses a message for good is healthy.
+ * Deferrals of a message or lane, redirects and faults of Posthaste (store, forbidden address, erased body) say
+ * nothing; a deferral until a person repairs the destination opens the circuit.
  */
 import type { AttemptOutcome } from "../delivery/outcome.ts"
 import type { CircuitError } from "./facts.ts"
 
 export type Evidence = "success" | "failure" | "none"
 
-/** There is no answer because of the destination. */
+/** No answer came, because of the destination. */
 const theirs: ReadonlySet<string> = new Set([
   "timeout",
   "connection_failed",
@@ -34,7 +30,7 @@ export const evidenceOf = (outcome: AttemptOutcome): Evidence => {
   return judging ? "success" : "failure"
 }
 
-/** Why one failure is enough to open the circuit; null where failures are counted. */
+/** The error for which one failure opens the circuit; null where failures are counted. */
 export const openingErrorOf = (outcome: AttemptOutcome): CircuitError | null =>
   outcome.type === "Deferred" && outcome.scope === "circuit"
     ? { code: outcome.error.code, message: outcome.error.message }

@@ -1,7 +1,6 @@
 /**
- * Facts about the circuit of one destination, oldest first, on the stream `circuit-<destination>`. A circuit without
- * facts is closed. Single failures and successes are no facts: a fact changes whether, and how, the destination may be
- * called.
+ * Facts of the circuit of one destination, on the stream `circuit-<destination>`. A circuit without facts is closed.
+ * Single failures and successes are no facts.
  */
 import { Schema } from "effect"
 import { MessageId } from "../ids.ts"
@@ -10,37 +9,36 @@ import { codecOf, type FactIn, fact } from "../recorded.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** The error that put a destination out of use at once, such as an expired token: a person must repair it. */
+/** An error that a person must repair, such as an expired token. */
 export const CircuitError = Schema.Struct({ code: Schema.NonEmptyString, message: Schema.String })
 export type CircuitError = typeof CircuitError.Type
 const Cause = Schema.NullOr(CircuitError)
 
-/** Too many failures in a row, or one that is enough by itself: nothing is sent until the time named. */
+/** Nothing is sent until `until`. */
 export const CircuitOpened = fact("CircuitOpened", {
   failures: Schema.Int,
   until: Time,
-  /** How often it has opened since it was last closed: 1 here, more in `CircuitReopened`. */
+  /** Openings since it was last closed: 1 here, more in `CircuitReopened`. */
   openings: Schema.Int,
   /** Null when failures were counted. */
   error: Cause
 })
 
-/** One message was let through to test the destination. Its permit is a lease: another may go after `expiresAt`. */
+/** One message tests the destination. Its permit is a lease until `expiresAt`. */
 export const CircuitProbed = fact("CircuitProbed", { probe: MessageId, expiresAt: Time })
 
 /** The probe succeeded. Traffic comes back slowly. */
 export const CircuitClosed = fact("CircuitClosed", {})
 
-/** The probe failed too: the next open time is longer. */
+/** The probe failed: the next open time is longer. */
 export const CircuitReopened = fact("CircuitReopened", { until: Time, openings: Schema.Int, error: Cause })
 
-/** A person stopped the destination; only a reset ends this. */
+/** Stopped by hand; only a reset ends it. */
 export const CircuitHeld = fact("CircuitHeld", { reason: Text })
 
-/** A person closed the circuit. */
+/** Closed by hand. */
 export const CircuitReset = fact("CircuitReset", { reason: Text })
 
-/** The shapes of all facts. */
 export const recorded = {
   "CircuitOpened@1": CircuitOpened,
   "CircuitProbed@1": CircuitProbed,

@@ -1,20 +1,17 @@
-/**
- * The law of a circuit as data: which fact may follow which, and nothing else. It cannot wait: the times inside the
- * facts tell when an open time or a permit is over.
- */
+/** The law of a circuit as data: which fact may follow which. It cannot wait: the times are in the facts. */
 import { DateTime } from "effect"
 import { setup } from "xstate"
 import type { MessageId } from "../ids.ts"
 import { lawOf, type Step as On } from "../machine.ts"
 import type { CircuitFact, CircuitFactOf } from "./facts.ts"
 
-/** What the law must remember to judge the next fact, and what a lane must know to obey it. */
+/** The part of a circuit's history that judges the next fact and that its lane obeys. */
 export interface CircuitMemory {
   /** In a row, when it opened. */
   readonly failures: number
   /** Openings since it was last closed: each makes the next open time longer. */
   readonly openings: number
-  /** When the open time, or the permit of the probe, ends. */
+  /** The end of the open time or of the probe's permit. */
   readonly until: DateTime.Utc | null
   readonly probe: MessageId | null
 }
@@ -23,7 +20,6 @@ const calm: CircuitMemory = { failures: 0, openings: 0, until: null, probe: null
 
 type Step<T extends CircuitFact["type"]> = On<CircuitMemory, CircuitFactOf<T>>
 
-/** Judgements about one fact. Each is a sentence of the law. */
 const guards = {
   followsFailures: ({ event }: Step<"CircuitOpened">) => event.openings === 1 && event.failures >= 1,
   isNextOpening: ({ context, event }: Step<"CircuitReopened">) => event.openings === context.openings + 1,
@@ -81,7 +77,7 @@ export const circuitMachine = setup({
     },
     HALF_OPEN: {
       on: {
-        // The earlier permit ran out, or its probe gave it back because it could not tell anything.
+        // The earlier permit ran out, or its probe gave it back undecided.
         CircuitProbed: { actions: "permit" },
         CircuitClosed: { target: "CLOSED", actions: "calmDown" },
         CircuitReopened: { target: "OPEN", guard: "isNextOpening", actions: "reopen" },

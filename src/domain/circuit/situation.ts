@@ -1,4 +1,4 @@
-/** A circuit for people: since when it has been out of use, until when, and why in words. Folded from its facts. */
+/** A circuit for people, folded from its facts. */
 import type { DateTime } from "effect"
 import type { MessageId } from "../ids.ts"
 import { replay } from "./decider.ts"
@@ -13,13 +13,13 @@ export interface DatedCircuitFact {
 
 export interface CircuitSituation {
   readonly status: CircuitStatus
-  /** Since when it has not been closed; of a held circuit, since when it has been held. Null while it is closed. */
+  /** Since when it has not been closed, or, of a held one, has been held. Null while closed. */
   readonly since: DateTime.Utc | null
-  /** Until when nothing is sent: the end of its open time, or of the permit of its probe. */
+  /** The end of the open time or of the probe's permit. */
   readonly until: DateTime.Utc | null
   readonly probe: MessageId | null
   readonly cause: string | null
-  /** Who holds it, and the reason that was given. */
+  /** The actor that holds it. */
   readonly by: string | null
   readonly reason: string | null
 }

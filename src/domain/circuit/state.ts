@@ -1,6 +1,6 @@
 /**
- * The state of a circuit as its lane obeys it: folded from the circuit's facts, with two counts that are no facts
- * (failures in a row while closed, and the limit while traffic comes back).
+ * The state of a circuit as its lane obeys it: its facts, and two counts that are no facts (failures in a row while
+ * closed, and the limit while traffic comes back).
  */
 import type { DateTime } from "effect"
 import type { Circuit } from "./decider.ts"
@@ -9,16 +9,15 @@ import { IN_FLIGHT_FIRST } from "./policy.ts"
 
 export interface CircuitState {
   readonly status: CircuitStatus
-  /** The version of the circuit's last fact. Every change of the circuit is a compare-and-set on it. */
+  /** The version of the circuit's last fact; every change is a compare-and-set on it. */
   readonly generation: number
   readonly failures: number
-  /** Until when the lane hands out nothing: the end of the open time, or of the probe's permit. Null otherwise. */
+  /** The end of the open time or of the probe's permit; null otherwise. */
   readonly blockedUntil: DateTime.Utc | null
-  /** Messages that may be under way in one worker; null when only the destination's own limit applies. */
+  /** Messages under way in one worker; null when only the destination's own limit applies. */
   readonly inFlightMax: number | null
 }
 
-/** The state of a circuit without facts. */
 export const initialState: CircuitState = {
   status: "CLOSED",
   generation: 0,
@@ -27,7 +26,7 @@ export const initialState: CircuitState = {
   inFlightMax: null
 }
 
-/** The state of a circuit right after its last fact: one that has just been closed lets traffic come back slowly. */
+/** The state right after the circuit's last fact: one that was just closed lets traffic come back slowly. */
 export const stateOf = ({ status, memory }: Circuit, generation: number): CircuitState => ({
   status,
   generation,

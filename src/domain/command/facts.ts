@@ -1,7 +1,6 @@
 /**
- * The fact of a command that was refused after its caller had gone: one that a transaction of the caller's own gave. It
- * stands alone on the stream `command-<id>`, under the id that the caller was given. It names fields and reasons; what
- * was asked stays beside the facts.
+ * The fact of a command that was refused after its caller had gone (it came in a transaction). It stands alone on the
+ * stream `command-<id>`. It names fields and reasons.
  */
 import { Schema } from "effect"
 import { OrgId } from "../ids.ts"
@@ -22,7 +21,6 @@ export const CommandRefused = fact(
   { key: null, detail: ERASED }
 )
 
-/** The shapes of all facts. */
 export const recorded = { "CommandRefused@1": CommandRefused } as const
 export type CommandFact = FactIn<typeof recorded>
 

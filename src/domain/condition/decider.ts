@@ -1,7 +1,7 @@
 /**
- * `initial · decide · evolve · replay` of a lasting condition that one alert target watches, and the rules by which each condition
- * begins and ends. A backlog ends only when no message has waited half as long as it took to begin: one that moves around the limit is
- * one condition, not many. A broker that restarts is away for some seconds, and that is no condition.
+ * `initial · decide · evolve · replay` of a lasting condition that one alert target watches, and when each condition
+ * begins and ends. A backlog ends at half of its limit, so that one around the limit is one condition; a broker that
+ * restarts is no condition.
  */
 import { DateTime } from "effect"
 import { initialTransition, type SnapshotFrom, transition } from "xstate"
@@ -23,14 +23,13 @@ export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
 export const after = (last: ConditionFact | null): Condition =>
   last === null || last.type === "ConditionEnded" ? initial : evolve(initial, last)
 
-/** One look at the world. Between a begin and an end nothing changes. */
+/** One look at the world. */
 export interface Look {
   /** Null while the condition does not begin. */
   readonly begins: Omit<ConditionBegan, "type" | "orgId" | "condition"> | null
   readonly ends: boolean
 }
 
-/** No facts while the look shows what is already known. */
 export const decide = (
   condition: Condition,
   about: { readonly orgId: OrgId; readonly condition: ConditionName },
@@ -40,10 +39,10 @@ export const decide = (
   return begins === null ? [] : [{ type: "ConditionBegan", ...about, ...begins }]
 }
 
-/** What a target that does not watch sees: a condition that is present ends. */
+/** The look of a target that does not watch: a present condition ends. */
 export const unwatched: Look = { begins: null, ends: true }
 
-/** A message that is due and that no worker has claimed. */
+/** A message that is due and not claimed. */
 export interface OldestDue {
   readonly messageId: MessageId
   readonly destination: DestinationId
@@ -64,16 +63,15 @@ export const lookAtBacklog = (now: DateTime.Utc, oldest: OldestDue | null, limit
   }
 }
 
-/** Whether some process reaches the broker, and since when it is as it is. */
+/** Whether any process reaches the broker, and since when. */
 export interface BrokerReach {
   readonly away: boolean
   readonly since: DateTime.Utc
 }
 
-/** How long a broker may be away. */
 export const AWAY_MS = 10_000
 
-/** `reach` is null while no process tries to reach the broker: that neither begins nor ends anything. */
+/** `reach` is null while no process tries to reach the broker; then nothing begins or ends. */
 export const lookAtBroker = (now: DateTime.Utc, reach: BrokerReach | null): Look => {
   if (reach === null) return { begins: null, ends: false }
   const awayMs = DateTime.toEpochMillis(now) - DateTime.toEpochMillis(reach.since)

@@ -1,7 +1,4 @@
-/**
- * Facts about a lasting condition that one alert target watches, on the stream `condition-<name>-<alert target>`: that it began, and
- * that it is over. A target without facts has no such trouble.
- */
+/** Facts of a lasting condition that one alert target watches, on the stream `condition-<name>-<alert target>`. */
 import { Schema } from "effect"
 import { DestinationId, MessageId, OrgId } from "../ids.ts"
 import { codecOf, type FactIn, fact } from "../recorded.ts"
@@ -16,7 +13,7 @@ export const ConditionBegan = fact("ConditionBegan", {
   condition: ConditionName,
   /** The time from which it holds, not the time of the fact. */
   since: Schema.DateTimeUtcFromString,
-  /** Of an old backlog: the limit when it began, and the message that had waited longest. */
+  /** Of a backlog: the limit when it began, and the message that had waited longest. */
   limitSeconds: Schema.optionalKey(Schema.Int),
   messageId: Schema.optionalKey(MessageId),
   destination: Schema.optionalKey(DestinationId)
@@ -25,19 +22,17 @@ export type ConditionBegan = typeof ConditionBegan.Type
 
 export const ConditionEnded = fact("ConditionEnded", { orgId: OrgId, condition: ConditionName })
 
-/** Every shape ever written. */
 export const recorded = { "ConditionBegan@1": ConditionBegan, "ConditionEnded@1": ConditionEnded } as const
 export type ConditionFact = FactIn<typeof recorded>
 
 export const { toRecorded, fromRecorded } = codecOf<ConditionFact>(recorded)
 
-/** The stream of a condition that an alert target watches. */
 export const journalOf = (condition: ConditionName, target: DestinationId) =>
   `condition-${condition}-${target}` as const
 
 const streams = new RegExp(`^condition-(?:${conditions.join("|")})-(.*)$`)
 
-/** The alert target that watches; null of any other stream. */
+/** The alert target; null for any other stream. */
 export const targetOf = (stream: string): DestinationId | null => {
   const id = streams.exec(stream)?.[1]
   return id === undefined ? null : DestinationId.make(id)

@@ -1,4 +1,4 @@
-/** The timeline of a dossier: each fact that concerns the dossier, in the words of the people who handle the case. */
+/** The words of a dossier's timeline for the people who handle the case. */
 import type { Operation } from "../audit/entry.ts"
 
 const words = {
@@ -17,7 +17,6 @@ const words = {
 export type Activity = (typeof words)[keyof typeof words]
 export const activities = Object.values(words)
 
-/** The operations that a timeline tells. */
 export const activeOperations = Object.keys(words) as ReadonlyArray<Operation>
 
 /** Null for an operation that concerns no dossier. */

@@ -1,11 +1,10 @@
 /**
- * `initial · decide · evolve · replay` of one consent, that of a dossier to one channel, and what it allows. People may
- * change their mind: every order of answers is allowed, so there is no machine.
+ * `initial · decide · evolve · replay` of one consent, of a dossier to one channel. Every order of answers is allowed,
+ * so there is no machine.
  */
 import type { ChannelName, OrgId } from "../ids.ts"
 import type { ConsentFact, MessageBlocked } from "./facts.ts"
 
-/** Whose consent, and to what. */
 export interface ConsentOf {
   readonly orgId: OrgId
   readonly dossierId: string
@@ -14,9 +13,9 @@ export interface ConsentOf {
 
 export interface Consent {
   readonly status: "NONE" | "GRANTED" | "WITHDRAWN"
-  /** The time of the last answer; null before the first one. */
+  /** Null before the first answer. */
   readonly source: string | null
-  /** The consent was withdrawn, and messages accepted before may still wait. */
+  /** Withdrawn, and messages accepted before may still wait. */
   readonly open: boolean
 }
 
@@ -41,8 +40,7 @@ export const evolve = (consent: Consent, fact: ConsentFact): Consent => {
 export const replay = (history: ReadonlyArray<ConsentFact>): Consent => history.reduce(evolve, initial)
 
 /**
- * The same answer from the same source is no news. A consent that was never granted can be withdrawn: that is an
- * objection.
+ * The same answer from the same source adds nothing. A consent that was never granted can be withdrawn: an objection.
  */
 export const decide = (consent: Consent, of: ConsentOf, command: ConsentCommand): ReadonlyArray<ConsentFact> => {
   const { orgId, dossierId, channel } = of
@@ -62,8 +60,8 @@ export const decide = (consent: Consent, of: ConsentOf, command: ConsentCommand)
 }
 
 /**
- * Why no message of the dossier may be sent on this channel; null when it may. A channel that reaches a person needs a
- * consent first; a channel that reaches a system is free until the dossier objects.
+ * The reason why no message of the dossier may go on this channel, or null. A channel that reaches a person needs a
+ * consent first; any other is free until the dossier objects.
  */
 export const objection = (reachesPerson: boolean, { status }: Consent): MessageBlocked["reason"] | null => {
   if (status === "WITHDRAWN") return "consent withdrawn"

@@ -1,9 +1,6 @@
 /**
- * Facts about a dossier, a business case of an org: the answers of its people about consent, and the messages that were
- * refused without consent. Each fact names its dossier.
- *
- * Each consent has a journal, so the journal is as short as its list of answers. All refused messages of a dossier
- * share one journal.
+ * Facts of a dossier, a business case of an org: consents, one journal each, and the messages refused without consent,
+ * all in one journal.
  */
 import { Schema } from "effect"
 import { ChannelName, OrgId } from "../ids.ts"
@@ -15,7 +12,7 @@ const consent = {
   orgId: OrgId,
   dossierId: Schema.NonEmptyString,
   channel: ChannelName,
-  /** Where the answer came from, in the org's own words: a form, a call, a letter. */
+  /** The origin of the answer in the org's words: a form, a call, a letter. */
   source: Schema.NonEmptyString
 }
 
@@ -23,16 +20,16 @@ export const ConsentGranted = fact("ConsentGranted", { ...consent })
 
 export const ConsentWithdrawn = fact("ConsentWithdrawn", { ...consent })
 
-/** No message that was accepted before the withdrawal waits any more. */
+/** Every message that was accepted before the withdrawal has ended. */
 export const WithdrawalApplied = fact("WithdrawalApplied", {
   orgId: OrgId,
   dossierId: Schema.NonEmptyString,
   channel: ChannelName,
-  /** How many messages this withdrawal cancelled; an earlier one may have cancelled more. */
+  /** By this withdrawal; an earlier one may have cancelled more. */
   cancelled: Schema.Int
 })
 
-/** A message was refused on arrival. It has no stream, so this fact is its only trace; it stays with its dossier. */
+/** A message was refused on arrival. It has no stream: this fact is its only trace. */
 export const MessageBlocked = fact(
   "MessageBlocked",
   {
@@ -49,7 +46,6 @@ export const MessageBlocked = fact(
 )
 export type MessageBlocked = typeof MessageBlocked.Type
 
-/** The shapes of all facts. */
 export const recorded = {
   "ConsentGranted@1": ConsentGranted,
   "ConsentWithdrawn@1": ConsentWithdrawn,

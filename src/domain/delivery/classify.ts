@@ -1,8 +1,6 @@
 /**
- * The meaning of a destination's answer: taken, refused for now, or refused for good. One table serves the channels
- * whose answer is an HTTP status (`webhook`, `http`); WhatsApp brings its own (adapters/whatsapp).
- *
- * It leaves out the consequence: waiting and giving up belong to the retry policy and the decider.
+ * The meaning of a destination's answer: taken, refused for now, or refused for good, for channels that answer an HTTP
+ * status. Waiting and giving up belong to the retry policy and the decider.
  */
 import type { DeliveryError } from "../message/facts.ts"
 import type { AttemptOutcome } from "./outcome.ts"
@@ -13,15 +11,15 @@ export type StatusClass = "accepted" | "retry" | "refused"
 const transient: ReadonlySet<number> = new Set([408, 409, 425, 429])
 
 /**
- * Only 2xx is a yes and only a lasting 4xx is a no. Everything else, statuses nobody defined included,
- * may be different next time. A redirect is a failure: following one would turn the POST into a GET.
+ * Only 2xx is a yes and only a lasting 4xx is a no. A redirect is a failure: following one would turn the POST into a
+ * GET.
  */
 export const classifyStatus = (status: number): StatusClass => {
   if (status >= 200 && status < 300) return "accepted"
   return status >= 400 && status < 500 && !transient.has(status) ? "refused" : "retry"
 }
 
-/** Why an attempt got no usable answer. The texts never contain an address, because the org can read them. */
+/** Errors without a usable answer. The org reads the texts, so they contain no address. */
 const failures = {
   timeout: { message: "no answer within the time allowed", retryable: true },
   connection_failed: { message: "the connection could not be made or was closed before an answer", retryable: true },
@@ -60,15 +58,15 @@ const failures = {
 
 export type FailureCode = keyof typeof failures
 
-/** Of attempts whose destination is not there. (An exchange that is missing is the fault of a destination that is.) */
+/** Codes of attempts whose destination does not exist. An exchange is only a part of one. */
 export const missingCodes: ReadonlyArray<string> = Object.keys(failures).filter(
   (code) => code.endsWith("_missing") && code !== "exchange_missing"
 )
 
-/** After a fault of ours. */
+/** The wait after a fault of Posthaste. */
 const OURS_AFTER_MS = 5_000
 
-/** The outcome of an attempt that got no status. One that failed by a fault of ours does not count. */
+/** The outcome of an attempt that got no status. A fault of Posthaste does not count. */
 export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?: string): AttemptOutcome => {
   const failure = failures[code]
   const { message, retryable } = failure
@@ -82,8 +80,8 @@ export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?:
 }
 
 /**
- * The outcome of an attempt that the destination, and nobody else, was not able to take: it does not count. `lane`: ask
- * again after a while. `circuit`: until a person has repaired the destination.
+ * The outcome of an attempt that the destination could not take; it does not count. `lane`: ask again after a while.
+ * `circuit`: until a person has repaired the destination.
  */
 export const deferredBy = (
   code: FailureCode,
@@ -96,7 +94,7 @@ export const deferredBy = (
   return { type: "Deferred", error, status: null, scope, afterMs, durationMs }
 }
 
-/** The outcome of an attempt that got a status; here a 2xx also proves delivery. */
+/** The outcome of an attempt that got a status; a 2xx also proves delivery. */
 export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs: number | null): AttemptOutcome => {
   const kind = classifyStatus(status)
   if (kind === "accepted") return { type: "Accepted", status, providerMessageId: null, delivered: true, durationMs }
@@ -111,18 +109,18 @@ export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs
     : { type: "Refused", error, status, durationMs }
 }
 
-/** How long to wait before asking about a request that the destination may have taken. */
+/** The wait before asking about a request that the destination may have taken. */
 export const RECONCILE_AFTER_MS = 5_000
 
 /**
- * Statuses that say that the request was not taken: it did not arrive whole in time, or came too soon after others. Any
- * other answer may come from a proxy that had passed the request on, 503 and a redirect too.
+ * Statuses that prove that the request was not taken. Any other, 503 and a redirect too, may come from a proxy that had
+ * passed it on.
  */
 const turnedAway: ReadonlySet<number> = new Set([408, 429])
 
 /**
- * The same outcome at a destination that does not drop duplicates. Sending again is then allowed only when the
- * destination can't have taken the request: no byte had left (`begun` is false), or its answer says so.
+ * The outcome at a destination that drops no duplicates: sending again is allowed only if no byte had left (`begun` is
+ * false) or the answer says that the request was not taken.
  */
 export const withoutDedupe = (outcome: AttemptOutcome, begun: boolean): AttemptOutcome => {
   if (outcome.type !== "Unreachable" || !begun) return outcome
@@ -131,13 +129,13 @@ export const withoutDedupe = (outcome: AttemptOutcome, begun: boolean): AttemptO
   return { type: "Unknown", error, status, reconcileAfterMs: RECONCILE_AFTER_MS, durationMs }
 }
 
-/** The one date form HTTP still writes. `Date.parse` alone would read a date into "apples 5". */
+/** The one date form that HTTP still writes. `Date.parse` alone would read a date into "apples 5". */
 const httpDate =
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
 /**
- * How long a `Retry-After` header asks to wait, in milliseconds from `now` (unix milliseconds). Null
- * when it asks nothing that can be understood; 0 when the moment has passed. The retry policy bounds it.
+ * Milliseconds from `now` that a `Retry-After` header asks for; null when it is unreadable, 0 when the moment has
+ * passed.
  */
 export const retryAfterMs = (header: string | null | undefined, now: number): number | null => {
   const text = header?.trim() ?? ""

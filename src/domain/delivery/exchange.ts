@@ -1,7 +1,6 @@
 /**
- * What an attempt proves: which settings it was made from, when, which address it reached and how long each step took. It
- * is part of the attempt's fact, so it is small, and what can be told from elsewhere is not in it: the URL and the headers
- * of a request follow from the settings (`Call`), the message and the attempt.
+ * The proof of an attempt: settings, time, address and durations. It is part of the attempt's fact, so it is small: URL
+ * and headers follow from the settings (`Call`), the message and the attempt.
  */
 import { DateTime, Schema } from "effect"
 
@@ -10,11 +9,11 @@ const Ms = Schema.optionalKey(Schema.Int)
 export const Exchange = Schema.Struct({
   /** The version of the destination's settings. */
   settings: Schema.Int,
-  /** When the request was made; it is what its timestamp says. */
+  /** When the request was made; its timestamp header says the same. */
   sentAt: Schema.DateTimeUtcFromString,
-  /** Whose connection carried it, with the port; absent where there was none. */
+  /** Of the connection, with the port; absent without one. */
   address: Schema.optionalKey(Schema.String),
-  /** Of a connection that was made for it; absent where one was there already, and for a step that was not reached. */
+  /** Of a new connection; absent for a reused one and for a step that was not reached. */
   dnsMs: Ms,
   connectMs: Ms,
   tlsMs: Ms,
@@ -24,8 +23,8 @@ export const Exchange = Schema.Struct({
 export type Exchange = typeof Exchange.Type
 
 /**
- * How a destination is called under certain settings, without its secrets. A value may hold placeholders, such as
- * `{messageId}`; a header whose placeholder has no value is not sent.
+ * The request that certain settings make, without secrets. A value may hold placeholders, such as `{messageId}`; a
+ * header whose placeholder has no value is not sent.
  */
 export const Call = Schema.Struct({
   method: Schema.NonEmptyString,
@@ -35,7 +34,6 @@ export const Call = Schema.Struct({
 })
 export type Call = typeof Call.Type
 
-/** Stands for a value that may be a secret. */
 export const MASKED = "***"
 
 /** A URL as it may be shown: without user, password and parameters. */
@@ -49,7 +47,7 @@ const hidden = (text: string): string =>
     .map((part, at) => (part === "" || at % 2 === 1 ? part : MASKED))
     .join("")
 
-/** A URL as its owner may see it: any parameter may be a credential, so only their names are shown, and placeholders. */
+/** A URL as its owner may see it: of parameters, which may be credentials, only names and placeholders. */
 export const maskedUrl = (url: string): string => {
   const [, address = "", query, fragment] = /^([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/su.exec(url)!
   const pairs = query?.split("&").map((pair) => {
@@ -63,7 +61,6 @@ export const maskedUrl = (url: string): string => {
 export const headerText = (text: string): string =>
   /^[\x20-\x7e]*$/.test(text) ? text : encodeURIComponent(text.toWellFormed())
 
-/** The attempt that a call was made for. */
 export interface Called {
   readonly messageId: string
   readonly orgId: string
@@ -79,7 +76,6 @@ export interface Called {
 
 const placeholder = /\{([a-zA-Z]+)\}/g
 
-/** The headers of one request. */
 export const headersOf = ({ headers }: Call, called: Called): Readonly<Record<string, string>> => {
   const values: Readonly<Record<string, string | null>> = {
     messageId: called.messageId,
@@ -95,7 +91,7 @@ export const headersOf = ({ headers }: Call, called: Called): Readonly<Record<st
     Object.entries(headers).flatMap(([name, text]) => {
       const names = [...text.matchAll(placeholder)].map(([, named]) => named!)
       if (names.some((named) => values[named] === null)) return []
-      // A message's own takes the place of its target's.
+      // The message's own key replaces its target's.
       if (name === "routing-key" && called.routingKey !== null) return [[name, called.routingKey]]
       return [[name, text.replace(placeholder, (whole, named: string) => headerText(values[named] ?? whole))]]
     })

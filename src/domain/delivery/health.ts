@@ -1,15 +1,11 @@
 /**
- * The health of a destination, from the ends of its attempts: how many succeeded, how long they took, and since when none
- * did. Data in, data out.
- *
- * What is no fault of the destination does not count: a deferral, an attempt that Posthaste abandoned, a body that was
- * erased, settings that could not be read.
+ * The health of a destination, from the ends of its attempts. Not counted: deferrals, attempts that Posthaste
+ * abandoned, erased bodies, unreadable settings.
  */
 import { DateTime } from "effect"
 import type { MessageFact } from "../message/facts.ts"
 import { missingCodes } from "./classify.ts"
 
-/** How one attempt at a destination ended. */
 export interface AttemptEnd {
   readonly at: DateTime.Utc
   readonly succeeded: boolean
@@ -38,7 +34,7 @@ export const attemptEndOf = (fact: MessageFact, at: DateTime.Utc): AttemptEnd | 
   }
 }
 
-/** Upper bounds in milliseconds, each 41 % above the one before: an answer is off by that at most. The last has none. */
+/** Upper bounds in milliseconds, each 41 % above the one before, which bounds the error. The last bucket has none. */
 export const latencyBoundsMs: ReadonlyArray<number> = Array.from({ length: 31 }, (_, n) => Math.round(Math.SQRT2 ** n))
 
 const placeOf = (durationMs: number): number => {
@@ -47,7 +43,7 @@ const placeOf = (durationMs: number): number => {
 }
 
 export const BUCKET_MS = 300_000
-/** Of so many milliseconds before the newest bucket of a destination the buckets are kept. */
+/** Buckets are kept for this long before the newest one of their destination. */
 export const KEPT_MS = 25 * 3_600_000
 
 /** The attempts that ended in five minutes. */
@@ -58,7 +54,7 @@ export interface HealthBucket {
   readonly latencies: ReadonlyArray<number>
 }
 
-/** What a run of ends, in the order of the log, says of their destination. */
+/** The change that ends of attempts, in log order, make to their destination's health. */
 export interface HealthChange {
   readonly failingSince: DateTime.Utc | null
   readonly lastFailedAt: DateTime.Utc | null
@@ -99,7 +95,7 @@ export interface HealthSummary {
   readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null
 }
 
-/** Of the buckets that begin after `since`. */
+/** Counts the buckets that begin after `since`. */
 export const summaryOf = (buckets: ReadonlyArray<HealthBucket>, since: DateTime.Utc): HealthSummary => {
   const chosen = buckets.filter(({ startsAt }) => DateTime.isGreaterThan(startsAt, since))
   const sum = (of: (bucket: HealthBucket) => number) => chosen.reduce((total, bucket) => total + of(bucket), 0)
@@ -122,7 +118,7 @@ export const summaryOf = (buckets: ReadonlyArray<HealthBucket>, since: DateTime.
   }
 }
 
-/** Whether every attempt has failed for so long, with an attempt at either end. What was before it was enabled counts no more. */
+/** True when every attempt since it was last enabled has failed for `limitMs`, with an attempt at either end. */
 export const hasFailedFor = (
   { failingSince, lastFailedAt }: Pick<HealthChange, "failingSince" | "lastFailedAt">,
   enabledAt: DateTime.Utc | null,

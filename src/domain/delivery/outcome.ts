@@ -1,4 +1,4 @@
-/** How one try ended, in the domain's words. Channels report it, the decider turns it into facts. */
+/** The outcome of an attempt. Channels report it, the decider turns it into facts. */
 import type { DeliveryError } from "../message/facts.ts"
 
 interface Timed {
@@ -7,7 +7,7 @@ interface Timed {
 
 interface NotTaken extends Timed {
   readonly error: DeliveryError
-  /** Of an answer; null without one. */
+  /** Null without an answer. */
   readonly status: number | null
 }
 
@@ -19,14 +19,14 @@ export type AttemptOutcome =
       readonly providerMessageId: string | null
       readonly delivered: boolean
     } & Timed)
-  /** The far side said no and will say no again. */
+  /** Refused for good. */
   | ({ readonly type: "Refused" } & NotTaken)
-  /** No, for now: the message may be sent again later. */
+  /** Refused for now: the message may be sent again later. */
   | ({ readonly type: "Unreachable"; readonly retryAfterMs: number | null } & NotTaken)
   /**
-   * The destination did not process the request, and its answer says nothing about the message: the message waits, and
-   * the attempt does not count. `scope` is what was refused: this message, its destination for a while (a rate limit),
-   * or its destination until a person repairs it (an expired token).
+   * The request was not processed, for a reason that is not the message's: it waits, and the attempt does not count.
+   * `scope`: this message, its lane for a while (a rate limit), or its circuit until a person repairs the destination
+   * (an expired token).
    */
   | ({
       readonly type: "Deferred"
@@ -34,7 +34,7 @@ export type AttemptOutcome =
       readonly afterMs: number
     } & NotTaken)
   /**
-   * The destination may have taken the message, and it does not drop duplicates: Posthaste must ask before it sends
-   * again, first after this time. Null: the destination can't be asked.
+   * The destination may have taken the message, and it drops no duplicates: Posthaste must ask before it sends again,
+   * first after this time. Null: the destination can't be asked.
    */
   | ({ readonly type: "Unknown"; readonly reconcileAfterMs: number | null } & NotTaken)

@@ -1,6 +1,6 @@
 /**
- * How many requests may go to a destination in a time, over all workers. A claim hands out no more than the limit lets through at that
- * moment, evenly spaced (functions/rate_allowance.sql); a message that is late after its claim goes late.
+ * The rate limit of a destination over all workers, evenly spaced (functions/rate_allowance.sql). It applies at the
+ * claim: a message that is late after it goes late.
  */
 export interface RateLimit {
   readonly limit: number

@@ -3,7 +3,7 @@ import type { Call } from "../delivery/exchange.ts"
 import type { ChannelName, OrgId } from "../ids.ts"
 import type { ConfigurationFact } from "./facts.ts"
 
-/** How facts name a channel's destinations, and the prefix of their journals. */
+/** The name of a channel in facts, and the prefix of its destinations' journals. */
 export interface DestinationKind {
   readonly name: ChannelName
   readonly journal: string
@@ -11,7 +11,7 @@ export interface DestinationKind {
 
 export const journalOf = ({ journal }: DestinationKind, id: string) => `${journal}-${id}` as const
 
-/** All journals that are about a destination, by the prefix of its own. */
+/** All journals of a destination. */
 export const journalsOf = (journal: string, id: string) =>
   [journal, "circuit", "condition-oldestDue", "condition-broker"].map((prefix) => `${prefix}-${id}` as const)
 
@@ -22,7 +22,7 @@ interface Destination {
   readonly channel: ChannelName
 }
 
-/** `settings` and `secrets` are names: the values are not stored in facts. A change that sets nothing makes no fact. */
+/** `settings` and `secrets` are names: facts store no values. A change that sets nothing makes no fact. */
 export const changesOf = (
   { orgId, channel }: Destination,
   settings: object,
@@ -41,7 +41,7 @@ export const creationOf = (about: Destination, call: Call | null): ReadonlyArray
   ...addressingOf(about, 1, call, null)
 ]
 
-/** How it is called from a version of its settings on; no fact where that stays the same, or nothing can be told. */
+/** The call from this version of the settings on; no fact where it stays the same or the channel has none. */
 export const addressingOf = (
   about: Destination,
   version: number,
@@ -58,6 +58,5 @@ export const disablingOf = ({ orgId, channel }: Destination, reason: string | nu
     ? { type: "DestinationEnabled", orgId, channel }
     : { type: "DestinationDisabled", orgId, channel, reason }
 
-/** A reason is kept with a pause only. */
 export const pauseOf = ({ orgId, channel }: Destination, paused: boolean, reason: string | null): ConfigurationFact =>
   paused ? { type: "DestinationPaused", orgId, channel, reason } : { type: "DestinationResumed", orgId, channel }

@@ -1,7 +1,4 @@
-/**
- * Whether a destination is paused or disabled, or its org suspended, since when, by whom and why; and how it was called. Folded from
- * the facts of their journals.
- */
+/** The pause, disabling, suspension and calls of a destination and its org, folded from the facts of their journals. */
 import type { DateTime } from "effect"
 import type { Call } from "../delivery/exchange.ts"
 import type { ConfigurationFact } from "./facts.ts"
@@ -14,12 +11,11 @@ export interface DatedConfigurationFact {
 
 export interface Pause {
   readonly since: DateTime.Utc
-  /** Who paused it, as the facts name actors. */
+  /** The actor. */
   readonly by: string | null
   readonly reason: string | null
 }
 
-/** Null while it is not paused. */
 export const pauseIn = (history: ReadonlyArray<DatedConfigurationFact>): Pause | null => {
   const last = history.findLast(({ fact: { type } }) => type === "DestinationPaused" || type === "DestinationResumed")
   return last?.fact.type === "DestinationPaused" ? { since: last.at, by: last.actor, reason: last.fact.reason } : null
@@ -30,7 +26,6 @@ export interface Disabling {
   readonly reason: string
 }
 
-/** Null while it is not disabled. */
 export const disablingIn = (history: ReadonlyArray<DatedConfigurationFact>): Disabling | null => {
   const last = history.findLast(({ fact: { type } }) => type === "DestinationDisabled" || type === "DestinationEnabled")
   return last?.fact.type === "DestinationDisabled" ? { since: last.at, reason: last.fact.reason } : null
@@ -41,7 +36,7 @@ export interface Suspension {
   readonly reason: string
 }
 
-/** Of the journal of an org. Null while it is not suspended. */
+/** Of the journal of an org. */
 export const suspensionIn = (history: ReadonlyArray<DatedConfigurationFact>): Suspension | null => {
   const changes = history.flatMap(({ at, fact }) =>
     fact.type === "OrgChanged" ? [{ at, reason: fact.suspended }] : []
@@ -54,7 +49,7 @@ export const suspensionIn = (history: ReadonlyArray<DatedConfigurationFact>): Su
 export const isRemovedIn = (history: ReadonlyArray<DatedConfigurationFact>): boolean =>
   history.some(({ fact }) => fact.type === "DestinationRemoved")
 
-/** How it was called under a version of its settings; null of a version from before that was told. */
+/** The call under a version of its settings. */
 export const callIn = (history: ReadonlyArray<DatedConfigurationFact>, version: number): Call | null => {
   const last = history.findLast(({ fact }) => fact.type === "DestinationAddressed" && fact.version <= version)
   return last?.fact.type === "DestinationAddressed" ? last.fact.call : null

@@ -1,4 +1,6 @@
-/** Facts of an erasure, on the journal `erasure-<id>`. They say by which field a person was found, and never by which value. */
+/**
+ * Facts of an erasure, on the journal `erasure-<id>`. They name the field by which a person was found, never the value.
+ */
 import { Schema } from "effect"
 import { OrgId } from "../ids.ts"
 import { codecOf, type FactIn, fact } from "../recorded.ts"
@@ -12,10 +14,8 @@ export const ErasureRequested = fact("ErasureRequested", {
   reason: Schema.NullOr(Schema.String)
 })
 
-/** All that was found is erased. */
 export const ErasureCompleted = fact("ErasureCompleted", { orgId: OrgId, messages: Schema.Int, events: Schema.Int })
 
-/** The shapes of all facts. */
 export const recorded = { "ErasureRequested@1": ErasureRequested, "ErasureCompleted@1": ErasureCompleted } as const
 export type ErasureFact = FactIn<typeof recorded>
 

@@ -1,7 +1,4 @@
-/**
- * One event: published once, and its body erased at most once. That is all that can happen to it, so there is no
- * machine; its messages have lives of their own.
- */
+/** An event: published once, and its body erased at most once, so there is no machine. */
 import type { DateTime } from "effect"
 import { foldOf } from "../fold.ts"
 import type { EventId } from "../ids.ts"
@@ -25,14 +22,13 @@ export const step = (event: Event, fact: EventFact): Event | null => {
 
 export const { can, evolve, replay } = foldOf(initial, step, describe)
 
-/** An event as people see it. */
 export interface EventView extends Omit<EventPublished, "type"> {
   readonly id: EventId
   readonly createdAt: DateTime.Utc
   readonly bodyErased: boolean
 }
 
-/** `history` with the time of its first fact; null for a journal without facts. */
+/** `createdAt` is the time of the first fact of `history`. Null for a journal without facts. */
 export const viewOf = (id: EventId, createdAt: DateTime.Utc, history: ReadonlyArray<EventFact>): EventView | null => {
   const { published, erased } = replay(history)
   if (published === null) return null

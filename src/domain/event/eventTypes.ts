@@ -1,12 +1,11 @@
 /**
- * Names of types of events, and what an endpoint may say that it wants: a type (`order.paid`), every type with a
- * beginning that ends at a dot (`order.*`), or all (`*`, which is also what an endpoint without a wish gets).
+ * Names of event types, and the wishes of an endpoint: a type (`order.paid`), every type with a beginning that ends at
+ * a dot (`order.*`), or all (`*`).
  */
 
-/** What an endpoint without a list of its own wants. */
+/** The wish of an endpoint without a list. */
 export const ALL = "*"
 
-/** A type names one thing; the asterisk is for wishes. */
 export const isEventType = (text: string): boolean => text !== "" && !text.includes("*")
 
 export const isWish = (text: string): boolean =>
@@ -19,6 +18,5 @@ export const wishesFulfilledBy = (eventType: string): ReadonlyArray<string> => [
   ALL
 ]
 
-/** The wish as a rule for types: for whoever has a wish and looks for the types that fulfil it. */
 export const fulfils = (eventType: string, wishes: ReadonlyArray<string> | null): boolean =>
   wishes === null || wishesFulfilledBy(eventType).some((wish) => wishes.includes(wish))

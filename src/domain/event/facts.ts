@@ -1,7 +1,4 @@
-/**
- * Facts about one event, on the journal `event-<id>`. What the event says is its body, which is no part of a fact: it
- * can be erased.
- */
+/** Facts of one event, on the journal `event-<id>`. Its body is no part of a fact: it can be erased. */
 import { Schema } from "effect"
 import { OrgId } from "../ids.ts"
 import { Metadata } from "../message/facts.ts"
@@ -10,7 +7,7 @@ import { codecOf, type FactIn, fact } from "../recorded.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** `matched`: so many endpoints wanted it, and each got a message in the same transaction. */
+/** `matched` is the number of endpoints that wanted it; each got a message in the same transaction. */
 export const EventPublished = fact(
   "EventPublished",
   {
@@ -31,7 +28,6 @@ export type EventPublished = typeof EventPublished.Type
 /** The body is erased, and that of every message it became. */
 export const EventErased = fact("EventErased", { orgId: OrgId, reason: Text }, { reason: null })
 
-/** The shapes of all facts. */
 export const recorded = {
   "EventPublished@1": EventPublished,
   "EventErased@1": EventErased

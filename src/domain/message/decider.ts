@@ -1,6 +1,6 @@
 /**
- * `initial · decide · evolve · replay`: the commands that a message accepts, and the facts that follow. Time and dice
- * arrive inside the command, so the same command on the same history always decides the same facts.
+ * `initial · decide · evolve · replay` of a message. Time and dice arrive inside the command, so the same command on
+ * the same history always decides the same facts.
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
@@ -20,7 +20,7 @@ export type MessageCommand =
       readonly type: "SettleAttempt"
       readonly attempt: number
       readonly outcome: AttemptOutcome
-      /** What went over the wire; null or absent where nothing did. */
+      /** Null or absent where nothing went over the wire. */
       readonly exchange?: Exchange | null
       readonly now: DateTime.Utc
       readonly die: number
@@ -48,13 +48,10 @@ export type MessageCommand =
   | { readonly type: "EraseBody"; readonly reason: string | null }
   | ({ readonly type: "RecordReceipt" } & ReportedReceipt)
 
-/**
- * A receipt as the provider reports it. Epoch and attempt are those that our own callback data names, which the provider
- * returned; null without them.
- */
+/** A receipt as the provider reports it. Epoch and attempt come from the returned callback data; null without it. */
 export type ReportedReceipt = Omit<FactOf<"ReceiptRecorded">, "type" | "contradicts">
 
-/** The law says no. Nothing was changed and asking again will not help while the message is in this state. */
+/** The law forbids the command in this status. */
 export class CommandRejected extends Schema.TaggedError<CommandRejected>()("CommandRejected", {
   command: Schema.String,
   status: Schema.String
@@ -76,10 +73,7 @@ export const decide = (
     : Result.fail(new CommandRejected({ command: command.type, status: message.status }))
 }
 
-/**
- * A receipt that is stored already, a second erasure or dismissal and the hurry of a message that is due are no news: they are
- * accepted and add no fact.
- */
+/** A repeated receipt, erasure or dismissal, and the hurry of a due message, are accepted and add no fact. */
 const addsNothing = (message: Message, command: MessageCommand): boolean => {
   if (command.type === "HurryMessage") return isDueAt(message, command.now)
   if (command.type === "DismissMessage") return message.progress.dismissed
@@ -87,8 +81,8 @@ const addsNothing = (message: Message, command: MessageCommand): boolean => {
 }
 
 /**
- * How many epochs a message may have, and how many attempts in all of them. Its history is read whole by whoever asks for it or changes
- * it: with 1,600 facts eight readers kept everybody else waiting for seconds. To send it once more makes a new one.
+ * The bounds of a message's history, which is read whole: with 1,600 facts eight readers blocked all others for
+ * seconds.
  */
 const EPOCHS_MAX = 100
 const ATTEMPTS_IN_ALL_MAX = 1_000
@@ -138,13 +132,13 @@ const proposed = (message: Message, command: MessageCommand): ReadonlyArray<Mess
 
 const startAttempt = (message: Message, now: DateTime.Utc): ReadonlyArray<MessageFact> => {
   const { taken, dueAt, epoch, attempt } = message.progress
-  // A message that expires before it is due was claimed because of its expiry, whatever this worker's clock says.
+  // A message that expires before it is due was claimed for its expiry, whatever this worker's clock says.
   const deadline = dueAt === null ? now : DateTime.max(dueAt, now)
   const ending = message.status === "QUEUED" ? (taken ? takenAfterAll(message) : overdue(message, deadline)) : null
   return ending ?? [{ type: "AttemptStarted", epoch, attempt: attempt + 1 }]
 }
 
-/** How a waiting message ends whose time is over; null while there is time left, and of one that was taken. */
+/** The ending of a waiting message whose time is over; null while there is time left, and for one that was taken. */
 const overdue = (message: Message, at: DateTime.Utc): ReadonlyArray<MessageFact> | null => {
   const { taken, expiresAt, attempt } = message.progress
   if (taken) return null
@@ -155,10 +149,10 @@ const overdue = (message: Message, at: DateTime.Utc): ReadonlyArray<MessageFact>
   return [{ type: "MessageDeadLettered", reason: "too old", error }]
 }
 
-/** The last moment that everybody can write down: the year after has five digits. */
+/** The year after has five digits. */
 const LAST_MOMENT = DateTime.makeUnsafe("9999-12-31T23:59:59.999Z")
 
-/** When a message that waits comes to its end by itself; null when it does not wait. */
+/** The time at which a waiting message ends by itself. */
 export const endsAt = ({ status, progress: { expiresAt, openedAt, retry } }: Message): DateTime.Utc | null => {
   if (status !== "QUEUED" || openedAt === null) return null
   const old = DateTime.min(DateTime.add(openedAt, { milliseconds: ageMaxMsOf(retry) }), LAST_MOMENT)
@@ -173,7 +167,7 @@ type Settle = Extract<MessageCommand, { readonly type: "SettleAttempt" }>
 const settleAttempt = (message: Message, command: Settle): ReadonlyArray<MessageFact> => {
   const { attempt, outcome, now } = command
   const { durationMs } = outcome
-  // What answered a question about an attempt in doubt says nothing about how the attempt went.
+  // The answer to a question about an attempt in doubt says nothing about how the attempt went.
   const exchanged = exchangedIn(message.progress.phase === "unresolved" ? null : command.exchange)
   if (outcome.type === "Accepted" || isProven(message, outcome)) {
     const ours = outcome.type === "Accepted" ? outcome.providerMessageId : null
@@ -234,7 +228,7 @@ const failed = (
 
 type Deferred = Extract<AttemptOutcome, { readonly type: "Deferred" }>
 
-/** A deferral costs no attempt, but it costs time: a message that would grow too old for another attempt ends here. */
+/** A deferral costs no attempt but time: a message that would grow too old for another attempt ends here. */
 const deferAttempt = (message: Message, command: Settle, outcome: Deferred): ReadonlyArray<MessageFact> => {
   const { attempt, now } = command
   const { error, status, durationMs, afterMs } = outcome
@@ -266,15 +260,15 @@ const mayAskAgain = (
   outcome.reconcileAfterMs !== null && progress.doubts < DOUBTS_MAX
 
 /**
- * Receipts that arrived before the answer of the attempt prove what the answer could not. A receipt of a failure at the
- * provider proves that the message reached the provider, unless the provider's own answer refused it.
+ * Receipts that arrived before the answer prove what the answer could not. A receipt of a failure proves that the
+ * message reached the provider, unless the provider's own answer refused it.
  */
 const isProven = ({ progress: { taken, receiptOutcome } }: Message, outcome: AttemptOutcome): boolean =>
   taken || (receiptOutcome === "failed" && (outcome.type === "Unreachable" || outcome.type === "Unknown"))
 
 /**
- * Which attempt of this epoch the receipts prove, and with which receipt. Of several that were taken, one that is not
- * known to have failed counts; of one that failed, the failure counts, in whatever order the receipts came.
+ * The attempt of this epoch that the receipts prove. Of several, one that is not known to have failed counts; if it
+ * failed, the failure counts, in whatever order the receipts came.
  */
 const provenBy = (progress: Progress) => {
   const { providerIds, epoch, receipts, receiptOutcome } = progress
@@ -291,7 +285,7 @@ const provenBy = (progress: Progress) => {
 
 const takenWords = ["sent", "delivered", "read"] as const satisfies ReadonlyArray<ReceiptStatus>
 
-/** The facts that the earlier receipts add to a message that has just become SENT. */
+/** The facts that earlier receipts add to a message that has just become SENT. */
 const afterTaken = (
   receiptOutcome: Progress["receiptOutcome"],
   delivered: boolean,
@@ -303,7 +297,7 @@ const afterTaken = (
   return []
 }
 
-/** Receipts settle an attempt that was abandoned, one in doubt, and one that was recorded as failed. */
+/** Settles by receipts an attempt that was abandoned, is in doubt, or was recorded as failed. */
 const takenAfterAll = ({ progress }: Message, error: DeliveryError | null = null): ReadonlyArray<MessageFact> => {
   const { providerMessageId, receiptOutcome } = provenBy(progress)
   return [
@@ -332,7 +326,7 @@ const abandonAttempt = (
     : [abandoned]
 }
 
-/** The time of the next attempt; null when no attempt is left or the message would be too old for it. */
+/** Null when no attempt is left or the message would be too old for it. */
 const retryTime = (
   { progress }: Message,
   command: { readonly attempt: number; readonly now: DateTime.Utc; readonly die: number },
@@ -380,8 +374,8 @@ const recordReceipt = (message: Message, command: RecordReceipt): ReadonlyArray<
 }
 
 /**
- * The epoch that a receipt is about: the epoch in which the provider gave this name; else the epoch that the receipt
- * names; else the current one, or the one before while the current one has no attempt.
+ * The epoch of a receipt: the one in which the provider gave this name; else the one that the receipt names; else the
+ * current one, or the one before while the current one has no attempt.
  */
 const epochOf = ({ providerIds, epoch, attempt }: Progress, command: RecordReceipt): number => {
   const known = providerIds.find(({ id }) => id === command.providerMessageId)
@@ -390,7 +384,6 @@ const epochOf = ({ providerIds, epoch, attempt }: Progress, command: RecordRecei
   return attempt === 0 && epoch > 1 ? epoch - 1 : epoch
 }
 
-/** The facts that a receipt of this epoch adds after its own. */
 const factsAfterReceipt = (
   message: Message,
   { receipt, error }: RecordReceipt,
@@ -411,12 +404,12 @@ const factsAfterReceipt = (
   }
 }
 
-/** A receipt that contradicts the ending changes no message, but a person who could replay it must see the receipt. */
+/** A receipt that contradicts the ending changes no message, but a person who could replay it must see it. */
 const contradicts = ({ status, progress }: Message, receiptOutcome: Progress["receiptOutcome"]): boolean =>
   receiptOutcome !== null &&
   ((progress.receiptOutcome !== null && progress.receiptOutcome !== receiptOutcome) || denies(receiptOutcome, status))
 
-/** Whether a receipt says the opposite of the message's ending. */
+/** True if a receipt says the opposite of the ending. */
 export const denies = (receiptOutcome: Progress["receiptOutcome"], status: Status): boolean => {
   switch (status) {
     case "DELIVERED":

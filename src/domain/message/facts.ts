@@ -1,7 +1,6 @@
 /**
- * Facts about one message, oldest first. `MessageQueued` opens its stream. A stored fact is never edited.
- *
- * No fact holds a body or a secret, and what can name a person is the forgettable part of a fact (recorded.ts).
+ * Facts of one message, oldest first. A stored fact is never edited. None holds a body or a secret, and what can name a
+ * person is its forgettable part (recorded.ts).
  */
 import { Schema } from "effect"
 import { Exchange } from "../delivery/exchange.ts"
@@ -12,7 +11,7 @@ import { ERASED, type FactIn, fact } from "../recorded.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** Why an attempt or a message did not end well, in words its owner can act on. */
+/** Its text is for the owner of the message. */
 export const DeliveryError = Schema.Struct({
   code: Schema.NonEmptyString,
   message: Schema.String,
@@ -22,10 +21,7 @@ export type DeliveryError = typeof DeliveryError.Type
 
 export const Metadata = Schema.Record(Schema.String, Schema.String)
 
-/**
- * The fields with which a sender describes a message. Each has one name in the request, in `MessageQueued`, in the view
- * and in lists: all of them are made from this list.
- */
+/** The fields with which a sender describes a message: of the request, of `MessageQueued`, of the view and of lists. */
 export const MessageDetails = Schema.Struct({
   eventType: Text,
   templateCode: Text,
@@ -42,7 +38,7 @@ const noDetails = Object.fromEntries(detailNames.map((name) => [name, null])) as
 
 /** The details among other fields; null for each that is missing. */
 export const detailsOf = (from: { readonly [Name in keyof MessageDetails]?: MessageDetails[Name] }): MessageDetails => {
-  // Each view asks for them: a copy that is filled is made ten times as fast as an object from pairs.
+  // Every view needs them: filling a copy is ten times as fast as making an object from pairs.
   const details: Record<string, unknown> = { ...noDetails }
   for (const name of detailNames) details[name] = from[name] ?? null
   return details as MessageDetails
@@ -69,24 +65,24 @@ const queuedFields = {
   channel: ChannelName,
   to: Schema.String,
   destination: DestinationId,
-  /** Where at its destination it goes; absent: as the destination says. */
+  /** A routing key at the destination; absent: the destination's. */
   routingKey: Schema.optionalKey(Schema.String),
-  /** The event that it tells of. Absent in a message that was sent by itself. */
+  /** Absent in a message that was sent by itself. */
   eventId: Schema.optionalKey(EventId),
   /** The replay that made it, of an event that its destination had missed. */
   replayId: Schema.optionalKey(ReplayId),
   /** The message that it sends again, by a person's command. */
   resendOf: Schema.optionalKey(MessageId),
-  /** It tests its destination: nothing happened. */
+  /** A test of its destination. */
   test: Schema.optionalKey(Schema.Literal(true)),
   ...MessageDetails.fields,
-  /** The line that its ordering key puts it in: the same for all messages of one key at one destination. */
+  /** The same for all messages of one ordering key at one destination. */
   line: Schema.optionalKey(Schema.String),
   retry: RetryPolicy,
   acceptedAt: Time,
   dueAt: Time,
   expiresAt: Schema.NullOr(Time),
-  /** The W3C trace context of the request, where it brought one: attempts are linked to it, also days later. */
+  /** The W3C trace context of the request; attempts are linked to it, also days later. */
   traceparent: Schema.optionalKey(Schema.String)
 }
 export const MessageQueued = fact("MessageQueued", queuedFields, forgettableOfQueued)
@@ -119,13 +115,13 @@ const notTaken = {
   exchange
 }
 
-/** `retryAt` is null when no attempt is left: the message's ending follows in the same append. */
+/** `retryAt` is null when no attempt is left: the ending follows in the same append. */
 export const AttemptFailed = fact("AttemptFailed", { ...notTaken, retryAt: Schema.NullOr(Time) }, error)
 
-/** The destination did not process the attempt. The attempt does not count: the next one has its number. */
+/** The destination did not process the attempt. It does not count: the next one has its number. */
 export const AttemptDeferred = fact("AttemptDeferred", { ...notTaken, dueAt: Time }, error)
 
-/** The worker crashed or gave up between start and settlement. Whether the destination got the message is not known. */
+/** The worker crashed or gave up between start and settlement: whether the destination got the message is unknown. */
 export const AttemptAbandoned = fact("AttemptAbandoned", {
   attempt: Schema.Int,
   reason: Schema.NonEmptyString,
@@ -171,13 +167,13 @@ export const MessageCancelled = fact("MessageCancelled", { reason: Text }, reaso
 
 export const MessageExpired = fact("MessageExpired", { expiresAt: Time })
 
-/** A person wants it sent now: it waits for its time no longer. */
+/** A person wants it sent now. */
 export const MessageHurried = fact("MessageHurried", { dueAt: Time })
 
-/** A person has seen the dead letter and wants no more of it: it stays, and is not listed among those that want somebody. */
+/** A person has dealt with the dead letter: it leaves the list of dead letters. */
 export const MessageDismissed = fact("MessageDismissed", { reason: Text }, reason)
 
-/** A new run of a message whose last one ended badly. History stays as it was. */
+/** A new epoch of a message whose last one ended badly. */
 export const MessageReplayed = fact(
   "MessageReplayed",
   {
@@ -192,15 +188,15 @@ export const MessageReplayed = fact(
   reason
 )
 
-/** Body and answers are erased. The facts stay; a message that was not sent before is never sent. */
+/** Body and answers are erased. A message that was not sent before is never sent. */
 export const MessageBodyErased = fact("MessageBodyErased", { reason: Text }, reason)
 
 export const ReceiptStatus = Schema.Literals(["sent", "delivered", "read", "failed"])
 export type ReceiptStatus = typeof ReceiptStatus.Type
 
 /**
- * A provider's receipt. It is stored whatever the message's status; a person who replays must see `contradicts` first.
- * `epoch` null is the epoch it was recorded in; `attempt` null is any attempt of that epoch.
+ * A provider's receipt, stored whatever the message's status. `epoch` null is the epoch it was recorded in; `attempt`
+ * null is any attempt of that epoch.
  */
 export const ReceiptRecorded = fact(
   "ReceiptRecorded",
@@ -216,7 +212,6 @@ export const ReceiptRecorded = fact(
   { ...providerId, ...error }
 )
 
-/** The shapes of all facts. */
 export const recorded = {
   "MessageQueued@1": MessageQueued,
   "AttemptStarted@1": AttemptStarted,

@@ -1,8 +1,6 @@
 /**
- * The law of a message as data: which fact may follow which, and nothing else.
- *
- * No `invoke`, no `spawn`, no `after`: work is started by the application and time arrives inside
- * facts (`retryAt`, `reconcileAt`), so a replay needs neither a clock nor a running actor.
+ * The law of a message as data: which fact may follow which. No `invoke`, `spawn` or `after`: the application starts
+ * work and time arrives inside facts (`retryAt`, `reconcileAt`), so a replay needs neither a clock nor a running actor.
  */
 import { DateTime } from "effect"
 import { setup } from "xstate"
@@ -11,7 +9,7 @@ import type { DestinationId } from "../ids.ts"
 import { lawOf, type Step as On } from "../machine.ts"
 import type { FactOf, MessageFact } from "./facts.ts"
 
-/** What the law must remember to judge the next fact. It leaves out everything that only a reader wants to see. */
+/** The part of the history that judges the next fact. */
 export interface Progress {
   readonly destination: DestinationId | null
   /** Messages of one line go one after the other. */
@@ -25,21 +23,20 @@ export interface Progress {
   readonly expiresAt: DateTime.Utc | null
   readonly epoch: number
   readonly attempt: number
-  /** The body is erased: there is nothing left to send, until a replay brings another body. */
+  /** Nothing is left to send, until a replay brings another body. */
   readonly erased: boolean
-  /** The dead letter was dismissed; a replay makes it an ordinary message again. */
   readonly dismissed: boolean
   /** Of the last attempt of this epoch. `settled` means closed with no attempt left. */
   readonly phase: "none" | "open" | "unresolved" | "settled"
   /** How many times in a row the last attempt was in doubt. */
   readonly doubts: number
-  /** How often this epoch was deferred. */
+  /** In this epoch. */
   readonly deferrals: number
   /** A receipt says that the provider took an attempt of this epoch, whatever its answer said. */
   readonly taken: boolean
-  /** The first receipt of this epoch that decides. Later receipts that contradict it are stored and change nothing. */
+  /** The first receipt of this epoch that decides. Later ones that contradict it change nothing. */
   readonly receiptOutcome: "delivered" | "failed" | null
-  /** Receipts of all epochs, so that a repeated receipt adds no fact. */
+  /** Of all epochs, so that a repeated receipt adds no fact. */
   readonly receipts: ReadonlyArray<string>
   /** The provider's names for the message, each with its first epoch: a receipt may be about an earlier epoch. */
   readonly providerIds: ReadonlyArray<{ readonly id: string; readonly epoch: number }>
@@ -69,7 +66,7 @@ const empty: Progress = {
   sentAs: null
 }
 
-/** How many times Posthaste asks about one attempt; a provider that has no answer by then will not have one later. */
+/** Questions about one attempt; a provider that has no answer by then will not have one later. */
 export const DOUBTS_MAX = 5
 
 type Step<T extends MessageFact["type"]> = On<Progress, FactOf<T>>
@@ -77,7 +74,7 @@ type Step<T extends MessageFact["type"]> = On<Progress, FactOf<T>>
 const hasOpenAttempt = (context: Progress, attempt: number) =>
   context.attempt === attempt && (context.phase === "open" || context.phase === "unresolved")
 
-/** The answer of the provider closes an attempt in doubt. Abandoning it would send the message again blindly. */
+/** Abandoning an attempt in doubt would send the message again blindly. */
 const mayEndBadly = (context: Progress, event: FactOf<"AttemptFailed" | "AttemptAbandoned">) =>
   hasOpenAttempt(context, event.attempt) && !(event.type === "AttemptAbandoned" && context.phase === "unresolved")
 
@@ -89,8 +86,8 @@ export const receiptKey = (
 ): string => `${receipt.epoch ?? epoch}:${receipt.receipt}:${receipt.providerMessageId ?? ""}`
 
 /**
- * What a receipt of this epoch settles. `failed` is about one attempt: the one that the receipt names, or else the last
- * one. It says nothing new when that attempt is already known to have failed.
+ * The outcome that a receipt of this epoch settles. `failed` is about the attempt that it names, or else the last one,
+ * and settles nothing when that attempt is known to have failed.
  */
 export const decides = (
   { attempt, phase, sentAs }: Progress,
@@ -113,24 +110,23 @@ export const decides = (
 const adopt = (known: Progress["providerIds"], id: string | null, epoch: number): Progress["providerIds"] =>
   id === null || known.some((other) => other.id === id) ? known : [...known, { id, epoch }]
 
-/** Judgements about one fact on one progress. Each is a sentence of the law. */
+/** Each guard is a sentence of the law. */
 const guards = {
   isNextAttempt: ({ context, event }: Step<"AttemptStarted">) =>
     event.epoch === context.epoch && event.attempt === context.attempt + 1 && event.attempt <= context.attemptsMax,
   closesOpenAttempt: ({ context, event }: Step<"AttemptSucceeded">) => hasOpenAttempt(context, event.attempt),
-  /** The attempt was recorded as failed, and the provider says that it was not. */
+  /** The attempt was recorded as failed, and a receipt says that it was taken. */
   isProven: ({ context, event }: Step<"AttemptSucceeded">) => context.taken && context.attempt === event.attempt,
   leavesAnAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
     mayEndBadly(context, event) && event.retryAt !== null && event.attempt < context.attemptsMax,
   leavesNoAttempt: ({ context, event }: Step<"AttemptFailed" | "AttemptAbandoned">) =>
     mayEndBadly(context, event) && event.retryAt === null,
-  /** The provider may have taken an attempt in doubt: a later failure does not prove the opposite. */
+  /** An attempt in doubt may have been taken: a deferral does not prove the opposite. */
   isDeferred: ({ context, event }: Step<"AttemptDeferred">) =>
     context.attempt === event.attempt && context.phase === "open",
   mayBeDoubted: ({ context, event }: Step<"AttemptUnresolved">) =>
     hasOpenAttempt(context, event.attempt) && context.doubts < DOUBTS_MAX,
   isSettled: ({ context }: Step<"MessageFailed" | "MessageDeadLettered">) => context.phase === "settled",
-  /** It grew too old while it waited, whatever held it back. */
   isTooOld: ({ event }: Step<"MessageDeadLettered">) => event.reason === "too old",
   isByReceipt: ({ event }: Step<"MessageFailed">) => event.by === "receipt",
   isNextEpoch: ({ context, event }: Step<"MessageReplayed">) =>
@@ -142,7 +138,6 @@ const guards = {
   isNewReceipt: ({ context, event }: Step<"ReceiptRecorded">) => !context.receipts.includes(receiptKey(context, event))
 }
 
-/** What a fact adds to the progress. */
 const changes = {
   open: ({ event }: Step<"MessageQueued">): Partial<Progress> => ({
     destination: event.destination,
@@ -223,7 +218,7 @@ const changes = {
 
 const law = lawOf<Progress, MessageFact>()
 
-/** In every status: a body can be erased, and a receipt is kept whenever it comes. */
+/** In every status. */
 const always = {
   MessageBodyErased: { guard: "isNotErased", actions: "erase" },
   ReceiptRecorded: { guard: "isNewReceipt", actions: "remember" }

@@ -1,9 +1,8 @@
 /**
- * The place in the queue that its facts give a message: what its row in the queue must say, and from what the queue is
- * restored when only the facts are left. It follows `queueChange` fact by fact, so both always agree.
+ * The place in the queue that its facts give a message; the queue is checked against it and rebuilt from it. It follows
+ * `queueChange` fact by fact, so both always agree.
  */
 import { initial } from "./decider.ts"
-import type { MessageFact } from "./facts.ts"
 import { type QueueChange, queueChange } from "./queueChange.ts"
 import { type Message, step } from "./transitions.ts"
 import type { StoredFact } from "./view.ts"
@@ -18,18 +17,17 @@ type WaitChange = Extract<QueueChange, { readonly type: "Wait" }>
 const waitOf = ({ type: _, ...change }: WaitChange, version: number): Wait => ({ ...change, version })
 
 export type Place =
-  /** It waits for an attempt or a question: in its lane, in its line, or claimed by a worker that has not begun. */
+  /** In its lane, in its line, or claimed by a worker that has not begun. */
   | ({ readonly type: "Waiting" } & Wait)
   /** An attempt is open: a worker holds the message in the form it was claimed in. */
   | ({ readonly type: "UnderWay" } & Wait)
-  /** It is out of the queue. A dead letter with an ordering key may hold its place in the line. */
+  /** Out of the queue. A dead letter with an ordering key may hold its place in the line. */
   | { readonly type: "Out"; readonly dead: boolean }
 
-/** A message with the last change it made to the queue. */
 export interface TrackedMessage {
   readonly message: Message
   readonly wait: Wait | null
-  /** The fact that put it at the end of its line. */
+  /** The version of the fact that put it at the end of its line. */
   readonly enteredAt: number
 }
 
@@ -52,28 +50,3 @@ export const placeOf = ({ message: { status, progress }, wait }: TrackedMessage)
   }
   return { type: "Out", dead: status === "FAILED" || status === "DEAD_LETTER" }
 }
-
-/** What the kind of a fact alone says of the place of its message; null: that stays. What leaves no attempt is stored with an ending. */
-const placeSaid: Readonly<Record<MessageFact["type"], "Waiting" | "Out" | null>> = {
-  MessageQueued: "Waiting",
-  MessageReplayed: "Waiting",
-  MessageHurried: "Waiting",
-  AttemptDeferred: "Waiting",
-  AttemptUnresolved: "Waiting",
-  AttemptFailed: "Waiting",
-  AttemptAbandoned: "Waiting",
-  AttemptSucceeded: "Out",
-  MessageDelivered: "Out",
-  MessageFailed: "Out",
-  MessageDeadLettered: "Out",
-  MessageCancelled: "Out",
-  MessageExpired: "Out",
-  AttemptStarted: null,
-  MessageBodyErased: null,
-  MessageDismissed: null,
-  ReceiptRecorded: null
-}
-
-/** The same of a stored name, also where the fact can't be read. A kind that this release does not know says nothing. */
-export const placeSaidBy = (name: string): "Waiting" | "Out" | null =>
-  placeSaid[name.slice(0, name.indexOf("@")) as MessageFact["type"]] ?? null

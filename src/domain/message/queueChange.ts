@@ -1,9 +1,7 @@
 /**
- * The queue change of a fact. The queue holds only messages that wait, so a fact puts the message in its lane with the
- * time it needs a worker, takes it out, or does not concern the queue.
- *
- * Messages of a lane with the same ordering key stand in one line, in the order they were accepted or replayed. Only the
- * head of the line waits in the lane; the next message moves up when the destination took the head or the head ended.
+ * The queue change of a fact: into the lane with a due time, out of it, or none; the queue holds only messages that
+ * wait. Messages of one line go in the order they were accepted or replayed: only its head waits in the lane, and the
+ * next moves up when the destination took the head or the head ended.
  */
 import { DateTime } from "effect"
 import type { DestinationId } from "../ids.ts"
@@ -16,12 +14,12 @@ export type QueueChange =
       readonly lane: DestinationId
       readonly dueAt: DateTime.Utc
       readonly epoch: number
-      /** The number of this epoch's closed attempts; an attempt in doubt is not closed. */
+      /** Closed attempts of this epoch; one in doubt is not closed. */
       readonly attempt: number
-      /** A message that stands in its line keeps its place; any other goes to the end of the line. */
+      /** A message that stands in its line keeps its place; any other goes to the end. */
       readonly line: string | null
     }
-  /** The message waits no longer and leaves its line; a dead letter may block the line. */
+  /** The message leaves the queue and its line; a dead letter may block the line. */
   | {
       readonly type: "Leave"
       readonly lane: DestinationId
@@ -32,7 +30,7 @@ export type QueueChange =
   /** The message was taken or has ended, and the next of its line may go; a dead letter may block the line. */
   | { readonly type: "LeaveLine"; readonly lane: DestinationId; readonly line: string; readonly dead: boolean }
 
-/** What a dead letter does to the messages behind it in its line. */
+/** The effect of a dead letter on the messages behind it in its line. */
 export const onDeadLetter = ["block", "skip"] as const
 export type OnDeadLetter = (typeof onDeadLetter)[number]
 
@@ -72,7 +70,9 @@ export const queueChange = (before: Message, fact: MessageFact, after: Message):
   }
 }
 
-/** When the queue should hand the message out: its due time or, while it waits for an attempt, an earlier expiry. */
+/**
+ * The time for the queue to hand the message out: its due time or, while it waits for an attempt, an earlier expiry.
+ */
 export const attentionAt = ({ status, progress: { dueAt, expiresAt } }: Message): DateTime.Utc | null =>
   status === "QUEUED" && dueAt !== null && expiresAt !== null && DateTime.isLessThan(expiresAt, dueAt)
     ? expiresAt

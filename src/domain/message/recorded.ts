@@ -1,6 +1,6 @@
 /**
- * Where a fact of a message meets its stored form. The facts that every message writes and reads have a short cut; a
- * test holds each short cut to the schema.
+ * The stored form of a message's facts. Those of a delivery that goes well have a short cut; a test holds each to the
+ * schema.
  */
 import { DateTime, Result, Schema } from "effect"
 import type { Exchange } from "../delivery/exchange.ts"
@@ -14,9 +14,8 @@ const codec = codecOf<MessageFact>(recorded)
 export const { fromRecorded } = codec
 
 /**
- * The facts of a delivery that goes well are written by hand. The three of its attempt take 0.02 to 0.17 µs each, where the schema
- * takes 0.3 to 0.5; the first of a message takes 1.3, where the schema takes 5.5. Null where a value is not what the fact allows:
- * the schema then says so.
+ * Facts that are written by hand: 0.02 to 0.17 µs each for an attempt's three, where the schema takes 0.3 to 0.5; 1.3
+ * for `MessageQueued`, where it takes 5.5. Null where a value breaks the fact's shape: the schema then says so.
  */
 const byHand: { readonly [T in MessageFact["type"]]?: (fact: FactOf<T>) => RecordedFact | null } = {
   MessageQueued: (fact) => {
@@ -64,7 +63,7 @@ const kept = (name: string, data: string): RecordedFact => ({ name, data, forget
 const isOrgId = Schema.is(OrgId)
 const isChannelName = Schema.is(ChannelName)
 
-/** Of what most messages are, and sound. */
+/** True for a message without rare fields whose values are sound. */
 const isUsual = (fact: MessageQueued): boolean =>
   fact.metadata === null &&
   (fact.line === undefined || isUuid(fact.line)) &&
@@ -82,7 +81,7 @@ const isUsual = (fact: MessageQueued): boolean =>
 const areTexts = (...values: ReadonlyArray<string | null>) =>
   values.every((value) => value === null || typeof value === "string")
 
-/** As it is stored. Few policies serve all messages, and each is encoded once. */
+/** Few policies serve all messages; each is encoded once. */
 const policies = new WeakMap<RetryPolicy, RetryPolicy>()
 const encodePolicy = Schema.encodeSync(RetryPolicy)
 const policyOf = (policy: RetryPolicy): RetryPolicy => {
@@ -101,10 +100,10 @@ const exchangeText = ({ settings, sentAt, address, dnsMs, connectMs, tlsMs, firs
     : null
 
 let second = Number.NaN
-/** Up to the point before its milliseconds. */
+/** Up to the point before the milliseconds. */
 let secondText = ""
 
-/** As `DateTime.formatIso`, which takes 0.34 µs, most of them to tell the same second again. This takes 0.02. */
+/** `DateTime.formatIso` takes 0.34 µs, most of it for the same second again. This takes 0.02. */
 const isoOf = (time: DateTime.Utc): string => {
   const millis = DateTime.toEpochMillis(time)
   const secondOf = Math.floor(millis / 1000)
@@ -125,13 +124,13 @@ export const toRecorded = (fact: MessageFact): RecordedFact => {
   return write?.(fact) ?? codec.toRecorded(fact)
 }
 
-/** JSON text of a whole first fact: its forgettable fields are fields of its own. */
+/** JSON text of a whole first fact: its forgettable fields are top-level fields. */
 export const wholeOfQueued = ({ data, forgettable = null }: RecordedFact): string =>
   forgettable === null ? data : `${data.slice(0, -1)},${forgettable.slice(1)}`
 
 /**
- * The first fact of a claimed message, its JSON already parsed. It is not checked again: the writer checked it, and a check takes 4 µs
- * where parsing and making its times take 1.6. `data` becomes the fact.
+ * The first fact of a claimed message, from parsed JSON. It is not checked again: a check takes 4 µs where parsing and
+ * making its times take 1.6. `data` becomes the fact.
  */
 export const queuedOf = (data: Record<string, unknown>): MessageQueued => {
   if (!makeTimes(data)) {
@@ -141,7 +140,7 @@ export const queuedOf = (data: Record<string, unknown>): MessageQueued => {
   return fillErased(data, forgettableOfQueued) as unknown as MessageQueued
 }
 
-/** Turns the texts of times into times. Answers false, and changes nothing, when one of the texts is not a time. */
+/** Turns texts into times. Answers false, and changes nothing, when one is not a time. */
 const makeTimes = (data: Record<string, unknown>): boolean => {
   const made: Record<string, DateTime.Utc> = {}
   for (const field of ["acceptedAt", "dueAt", "expiresAt"]) {

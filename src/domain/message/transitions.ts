@@ -1,16 +1,13 @@
 /**
- * The machine's arrows as a table, built once from the machine itself: state × fact → guarded targets.
- *
- * XState's own `can` + `transition` cost about 11 µs a fact, more for one message's four facts than
- * its HTTP request. The table runs the machine's own guards and assigns, so the law is written once;
- * a property test holds both to the same answers.
+ * The machine's arrows as a table, built once from the machine: state × fact → guarded targets. XState's own `can` +
+ * `transition` cost about 11 µs a fact, more for four facts than the HTTP request. The table runs the machine's own
+ * guards and assigns; a property test holds both to the same answers.
  */
 import type { MessageFact } from "./facts.ts"
 import { type MessageStatus, messageMachine, type Progress } from "./machine.ts"
 
 export type Status = MessageStatus | "NEW"
 
-/** A message as the law sees it: where it is, and what must be remembered to judge the next fact. */
 export interface Message {
   readonly status: Status
   readonly progress: Progress

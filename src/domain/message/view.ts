@@ -1,6 +1,5 @@
 /**
- * A message as the API shows it: its state, the reason, and the next step. It is folded from the message's stream and
- * nothing else, so lists, single reads and rebuilt projections always agree.
+ * A message as the API shows it, folded from its stream alone, so lists, single reads and rebuilt projections agree.
  */
 import { DateTime, Schema } from "effect"
 import type { Exchange } from "../delivery/exchange.ts"
@@ -17,11 +16,11 @@ import {
 import { type MessageStatus, statuses } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
 
-/** A fact with its place in the stream and the time it was recorded. The time informs; it never decides order. */
+/** A fact with its version and the time it was recorded. The time never decides order. */
 export interface StoredFact {
   readonly version: number
   readonly at: DateTime.Utc
-  /** Who is behind it; null or absent: Posthaste itself. */
+  /** Null or absent: Posthaste itself. */
   readonly actor?: string | null
   readonly fact: MessageFact
 }
@@ -34,7 +33,7 @@ export interface AttemptView {
   readonly outcome: "succeeded" | "failed" | "deferred" | "abandoned" | "unresolved" | null
   readonly error: DeliveryError | null
   readonly status: number | null
-  /** Null while it is under way, and of one that nobody could measure. */
+  /** Null while it is under way, or not measured. */
   readonly durationMs: number | null
   readonly exchange: Exchange | null
 }
@@ -42,16 +41,14 @@ export interface AttemptView {
 /** A dead letter: the message ended badly and can be replayed. */
 export const isDead = (status: Status): boolean => status === "FAILED" || status === "DEAD_LETTER"
 
-/** The message ended well and may be forgotten. */
 export const endedWell = ["DELIVERED", "CANCELLED", "EXPIRED"] as const satisfies ReadonlyArray<Status>
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** For a field that was added later: absent in a view stored before, until its message changes or a rebuild. */
 const AddedTime = Schema.optionalKey(Schema.NullOr(Time))
 
-/** The view and, as its encoded side, the JSON it is stored and shown as. */
+/** The view and, as its encoded side, the JSON it is shown as. */
 export const MessageViewJson = Schema.Struct({
   id: MessageId,
   version: Schema.Int,
@@ -73,31 +70,29 @@ export const MessageViewJson = Schema.Struct({
   /** The time before which its sender does not want it sent; null when it was due at once. */
   deliverAt: AddedTime,
   expiresAt: Schema.NullOr(Time),
-  /** When it ends by itself if it still waits then; null when it does not wait. */
+  /** When it ends by itself if it still waits; null when it does not wait. */
   endsAt: AddedTime,
   createdAt: Time,
   updatedAt: Time,
-  /** When the last attempt was started. */
   lastAttemptAt: AddedTime,
-  /** When this epoch came to its ending; null while it goes on. */
+  /** When this epoch ended; null while it goes on. */
   endedAt: Schema.NullOr(Time),
-  /** When it reached its recipient in this epoch: by a receipt, as the provider says. */
+  /** When it reached its recipient in this epoch; by a receipt, as the provider says. */
   deliveredAt: AddedTime,
   /** When its recipient read it in this epoch, as the provider says. */
   readAt: AddedTime,
   bodyErased: Schema.Boolean,
-  /** A provider's receipt says the opposite of the status. Look before you replay. */
+  /** A provider's receipt says the opposite of the status. */
   contradicted: Schema.Boolean,
-  /** A dead letter that a person wants no more of. Absent in a view stored before, until its message changes. */
   dismissed: Schema.optionalKey(Schema.Boolean),
-  /** The replay that opened its present run. */
+  /** The replay that opened its present epoch. */
   replayId: Schema.optionalKey(ReplayId),
-  /** The event that it tells of. Absent in a message that was sent by itself. */
+  /** Absent in a message that was sent by itself. */
   eventId: Schema.optionalKey(EventId)
 })
 export type MessageView = typeof MessageViewJson.Type
 
-/** The message and the status it had after each fact of its history. */
+/** The message, and the status after each fact of its history. */
 export const timeline = (
   history: ReadonlyArray<StoredFact>
 ): { readonly message: Message; readonly steps: ReadonlyArray<StoredFact & { readonly status: Status }> } => {
@@ -109,7 +104,7 @@ export const timeline = (
   return { message, steps }
 }
 
-/** Null for a stream that does not exist (yet). */
+/** Null for a stream that does not exist. */
 export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): MessageView | null => {
   const first = history[0]
   if (first === undefined || first.fact.type !== "MessageQueued") return null
@@ -171,7 +166,7 @@ const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {
   return null
 }
 
-/** After one of them a message has come to its end, until it is replayed. */
+/** Facts that end a message, until it is replayed. */
 export const endings: ReadonlySet<MessageFact["type"]> = new Set([
   "MessageDelivered",
   "MessageFailed",
@@ -195,7 +190,7 @@ const errorOf = (fact: MessageFact): DeliveryError | null => {
   }
 }
 
-/** The last error; null after a success. */
+/** Null after a success. */
 const lastErrorOf = (history: ReadonlyArray<StoredFact>): DeliveryError | null => {
   for (const { fact } of history.toReversed()) {
     if (fact.type === "AttemptSucceeded" || fact.type === "MessageDelivered") return null
@@ -219,7 +214,7 @@ const providerMessageIdOf = (history: ReadonlyArray<StoredFact>, current: number
   return told
 }
 
-/** Read is delivered: a provider may report nothing else. */
+/** A provider may report `read` alone: it implies delivered. */
 const deliveredAtOf = (history: ReadonlyArray<StoredFact>, current: number): DateTime.Utc | null => {
   const proven = history.findLast(({ fact }) => fact.type === "MessageDelivered" || fact.type === "MessageReplayed")
   if (proven?.fact.type !== "MessageDelivered") return null
@@ -241,10 +236,10 @@ const reportedAtOf = (
   return null
 }
 
-/** Every try, oldest first. */
+/** Oldest first. */
 export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<AttemptView> => {
   const attempts: Array<AttemptView> = []
-  /** The last attempt with this number: a receipt may be about an attempt before one that did not count. */
+  /** The last attempt with this number: earlier ones with it did not count. */
   const learn = (number: number, learnt: Partial<AttemptView>) => {
     const index = attempts.findLastIndex((attempt) => attempt.number === number)
     attempts[index] = { ...attempts[index]!, ...learnt }
@@ -304,6 +299,6 @@ export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<At
   return attempts
 }
 
-/** What settles an attempt later, such as the answer to a question or a receipt, measured something else. */
+/** A later settlement, such as an answer to a question or a receipt, measured something else. */
 const measuredIn = ({ exchange, durationMs }: { readonly exchange?: Exchange; readonly durationMs: number }) =>
   exchange === undefined ? {} : { exchange, durationMs }

@@ -1,4 +1,4 @@
-/** `decide · evolve · replay` of a replay job: the commands that it accepts, and the facts that follow. */
+/** `decide · evolve · replay` of a replay job. */
 import { Result, Schema } from "effect"
 import { initialTransition, type SnapshotFrom, transition } from "xstate"
 import { foldOf } from "../fold.ts"
@@ -15,7 +15,6 @@ export type ReplayCommand =
     }
   | { readonly type: "CancelReplay"; readonly reason: string | null }
 
-/** The law says no. */
 export class ReplayRejected extends Schema.TaggedError<ReplayRejected>()("ReplayRejected", {
   command: Schema.String,
   status: Schema.String
@@ -56,7 +55,7 @@ const proposed = (replay: Replay, command: ReplayCommand): ReadonlyArray<ReplayF
       return isLast ? [advanced, { type: "ReplayCompleted" }] : [advanced]
     }
     case "CancelReplay":
-      // A second cancellation is no news.
+      // A second cancellation adds nothing.
       return statusOf(replay) === "CANCELLED" ? [] : [{ type: "ReplayCancelled", reason: command.reason }]
   }
 }

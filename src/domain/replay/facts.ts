@@ -1,10 +1,7 @@
 /**
- * Facts about one replay: a job that sends dead letters again, or events to a destination that missed them; or that does
- * something else with a set of messages: dismiss dead letters, send them elsewhere, cancel what waits.
- * `ReplayRequested` opens its journal and fixes their number; they stand beside the journal, numbered from 1 in the order
- * they were accepted or published.
- *
- * The stream of each message tells what became of it (`MessageReplayed` and `MessageQueued` name the job).
+ * Facts of one replay job: it replays dead letters, sends events to a destination that missed them, or dismisses, sends
+ * elsewhere or cancels messages. `ReplayRequested` fixes their number; they stand beside the journal, numbered from 1
+ * in the order they were accepted or published.
  */
 import { Schema } from "effect"
 import { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
@@ -13,31 +10,28 @@ import { codecOf, ERASED, type FactIn, fact } from "../recorded.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** How a dead letter can have ended. */
 export const deadStatuses = ["FAILED", "DEAD_LETTER"] as const
 
-/** Which dead letters are selected. `after` and `before` bound the time of death; an absent field selects all. */
+/** `after` and `before` bound the time of death; an absent field selects all. */
 export const DeadLetterFilter = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
   errorCode: Schema.optionalKey(Schema.String),
   statuses: Schema.optionalKey(Schema.Array(Schema.Literals(deadStatuses))),
-  /** Those that were dismissed, in place of those that were not. */
+  /** The dismissed ones instead of the others. */
   dismissed: Schema.optionalKey(Schema.Boolean),
   after: Schema.optionalKey(Time),
   before: Schema.optionalKey(Time)
 })
 export type DeadLetterFilter = typeof DeadLetterFilter.Type
 
-/** What is done with dead letters in place of a replay. */
+/** Alternatives to a replay. */
 const instead = {
-  /** They are dismissed. */
   dismiss: Schema.optionalKey(Schema.Literal(true)),
   /** They are sent to this destination as new messages, and dismissed. */
   sendTo: Schema.optionalKey(DestinationId)
 }
 
-/** All dead letters that match a filter, or these. */
 const DeadLetterSelection = Schema.Union([
   Schema.Struct({ filter: DeadLetterFilter, ...instead }),
   Schema.Struct({ ids: Schema.Array(MessageId), ...instead })
@@ -48,7 +42,7 @@ export type DeadLetterSelection = typeof DeadLetterSelection.Type
 export const MissedEvents = Schema.Struct({ to: DestinationId, since: Time })
 export type MissedEvents = typeof MissedEvents.Type
 
-/** Which waiting messages are selected; an absent field selects all. */
+/** An absent field selects all. */
 export const WaitingFilter = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
@@ -73,7 +67,7 @@ export const ReplayRequested = fact(
     orgId: OrgId,
     selection: ReplaySelection,
     reason: Text,
-    /** The number of dead letters or events that are selected; the selection does not change any more. */
+    /** The number of selected dead letters, events or messages; it never changes. */
     matched: Schema.Int,
     requestedAt: Time
   },
@@ -86,22 +80,21 @@ export const ReplayRequested = fact(
 )
 export type ReplayRequested = typeof ReplayRequested.Type
 
-/** Those numbered `from + 1` to `to` are done. */
+/** Items `from + 1` to `to` are done. */
 export const ReplayAdvanced = fact("ReplayAdvanced", {
   from: Schema.Int,
   to: Schema.Int,
-  /** How many of them this job gave a new epoch or a message, or dismissed or cancelled. */
+  /** Items that were replayed, sent, dismissed or cancelled. */
   replayed: Schema.Int,
-  /** How many of them were no dead letters or did not wait any more, had come another way, or had no body to send. */
+  /** Items that were gone, had come another way, or had no body to send. */
   skipped: Schema.Int
 })
 
 export const ReplayCompleted = fact("ReplayCompleted", {})
 
-/** No further message is replayed; messages that were replayed stay replayed. */
+/** Messages that were replayed stay replayed. */
 export const ReplayCancelled = fact("ReplayCancelled", { reason: Text }, { reason: null })
 
-/** The shapes of all facts. */
 export const recorded = {
   "ReplayRequested@1": ReplayRequested,
   "ReplayAdvanced@1": ReplayAdvanced,

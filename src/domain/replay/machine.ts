@@ -1,15 +1,14 @@
 /**
- * The law of a replay as data. Its cursor makes each message count once, whichever worker reports it: each
- * `ReplayAdvanced` begins at the number where the one before ended and accounts for every message in between.
+ * The law of a replay as data. Each `ReplayAdvanced` begins where the one before ended and accounts for every item in
+ * between, so each item counts once, whichever worker reports it.
  */
 import { setup } from "xstate"
 import { lawOf, type Step as On } from "../machine.ts"
 import type { FactOf, ReplayFact } from "./facts.ts"
 
-/** How far a replay is. */
 export interface Progress {
   readonly matched: number
-  /** The number of the last message dealt with. */
+  /** The number of the last finished item. */
   readonly cursor: number
   readonly replayed: number
   readonly skipped: number
@@ -59,7 +58,7 @@ export const replayMachine = setup({
       }
     },
     COMPLETED: {},
-    // The messages that were being replayed at the cancellation are still accounted for.
+    // The items under way at the cancellation are still accounted for.
     CANCELLED: { on: { ReplayAdvanced: advance } }
   }
 })

@@ -1,6 +1,6 @@
 /**
- * The data that Posthaste sends with a WhatsApp message and that WhatsApp returns with every receipt: the attempt it
- * belongs to. With it the message of a receipt is found when Meta's answer, and with it Meta's own id, was lost.
+ * The callback data of a WhatsApp message, which every receipt returns: with it a receipt finds its message when Meta's
+ * answer, and with it Meta's own id, was lost.
  */
 import { isUuid, MessageId } from "../ids.ts"
 
@@ -16,7 +16,7 @@ const FORM = "posthaste1"
 export const callbackData = ({ messageId, epoch, attempt }: SentAttempt): string =>
   `${FORM}.${messageId}.${epoch}.${attempt}`
 
-/** Null for data that Posthaste did not write: other systems may send from the same number. */
+/** Null for data of another sender from the same number. */
 export const readCallbackData = (text: string): SentAttempt | null => {
   const [form, id = "", epoch = "", attempt = "", ...rest] = text.split(".")
   const isOurs = form === FORM && isUuid(id) && isCount(epoch) && isCount(attempt) && rest.length === 0

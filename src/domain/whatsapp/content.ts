@@ -1,10 +1,7 @@
 /**
- * The content of a WhatsApp message: a template that Meta has approved, by `templateCode` and a payload of `{language,
- * components?}`, or, within a day of the recipient's last message, a free text by a payload of `{text}`. Either may
- * name the account to send from.
- *
- * The content is read when a message is accepted, so that a mistake is refused at once, and again when it is sent. It
- * leaves out what only Meta knows: whether the template exists, takes these components, or a text may be sent now.
+ * The content of a WhatsApp message: a template by `templateCode` and a payload of `{language, components?}`, or,
+ * within a day of the recipient's last message, a text by a payload of `{text}`. It is read at acceptance, to refuse
+ * mistakes at once, and again when it is sent. Only Meta knows whether the template exists and takes these components.
  */
 import { Result } from "effect"
 
@@ -14,14 +11,14 @@ export type Content =
       readonly name: string
       /** In Meta's form: `{code}`, and every other field of the caller. */
       readonly language: { readonly code: string }
-      /** Components to be written as JSON and not to be read: their numbers are texts. */
+      /** To be written as JSON and not read: their numbers are texts. */
       readonly components: ReadonlyArray<unknown> | null
     }
   | { readonly type: "text"; readonly body: string; readonly previewUrl: boolean | null }
 
 export interface Payload {
   readonly content: Content
-  /** The id of an account, or its phone number id; null when there is no choice. */
+  /** The id of an account, or its phone number id. */
   readonly from: string | null
 }
 
@@ -93,7 +90,7 @@ const textContent = (field: string, body: unknown, previewUrl: boolean | null, a
     ? { type: "text", body, previewUrl }
     : addFault(field, `must be a text of 1 to ${TEXT_MAX} characters`)
 
-/** Characters as people count them: an emoji is one, whatever its encoding. */
+/** Code points: an emoji is one. */
 const lengthOf = (text: string): number => (text.length <= TEXT_MAX ? text.length : [...text].length)
 
 const templateOf = (name: string, json: Members, body: string, addFault: AddFault): Content | null => {
@@ -122,7 +119,7 @@ const parsed = (text: string): unknown =>
     () => undefined
   )
 
-/** A number as its original text, which `JSON.stringify` then writes again digit by digit. */
+/** A number as its original text, which `JSON.stringify` then writes digit by digit. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown }
 
 const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>

@@ -1,6 +1,5 @@
-/** A WhatsApp recipient: an E.164 phone number, kept as its digits alone. */
+/** A WhatsApp recipient: an E.164 phone number, kept as its digits. */
 
-/** The separators that people write between digits. */
 const filler = /[\s().-]/g
 const digits = /^[1-9]\d{7,14}$/
 

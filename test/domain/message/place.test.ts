@@ -1,12 +1,6 @@
-import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { initial } from "../../../src/domain/message/decider.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
-import { beginning, placeOf, placeSaidBy, track } from "../../../src/domain/message/place.ts"
-import { queueChange } from "../../../src/domain/message/queueChange.ts"
-import { toRecorded } from "../../../src/domain/message/recorded.ts"
-import { step } from "../../../src/domain/message/transitions.ts"
-import { anyLife } from "../arbitraries.ts"
+import { beginning, placeOf, track } from "../../../src/domain/message/place.ts"
 import * as the from "./samples.ts"
 
 const { queued, started, failed, succeeded, unresolved, noon, noonPlus, lane } = the
@@ -53,33 +47,6 @@ describe("the place of a message", () => {
     expect(placeAfter(queued(), { type: "MessageCancelled", reason: null })).toEqual({ type: "Out", dead: false })
     expect(placeAfter(...the.endings.FAILED)).toEqual({ type: "Out", dead: true })
     expect(placeAfter(...the.endings.DEAD_LETTER)).toEqual({ type: "Out", dead: true })
-  })
-})
-
-describe("the name of a fact", () => {
-  it("tells whether it left its message out of the queue, and says something of each fact that moves one there", () => {
-    fc.assert(
-      fc.property(anyLife, ({ turns }) => {
-        const history: Array<MessageFact> = []
-        let message = initial
-        for (const { facts } of turns) {
-          for (const fact of facts) {
-            const after = step(message, fact)!
-            if (queueChange(message, fact, after) !== null) {
-              expect(placeSaidBy(toRecorded(fact).name)).not.toBe(null)
-            }
-            message = after
-          }
-          history.push(...facts)
-          const said = history.map((fact) => placeSaidBy(toRecorded(fact).name)).findLast((place) => place !== null)
-          expect(said ?? "Out").toBe(placeAfter(...history).type === "Out" ? "Out" : "Waiting")
-        }
-      })
-    )
-  })
-
-  it("says nothing where no release knows it", () => {
-    expect([placeSaidBy("MessageWeighed@1"), placeSaidBy("odd"), placeSaidBy("")]).toEqual([null, null, null])
   })
 })
 

@@ -1,4 +1,6 @@
-/** What a person can do about a message: what the law allows, and what would let its destination have it. */
+/**
+ * The actions of a person on a message: those that the law allows, and those that would let its destination have it.
+ */
 import { DateTime, Result } from "effect"
 import type { DestinationId, MessageId } from "../../ids.ts"
 import { decide, type MessageCommand } from "../decider.ts"
@@ -69,5 +71,5 @@ export const actionsOf = (
   return actions
 }
 
-/** The destination has it, and keeps no second one with its id. */
+/** The destination has it, and drops a second one with its id. */
 const hasArrived: ReadonlySet<string> = new Set(["SENT", "DELIVERED"])

@@ -1,4 +1,4 @@
-/** What a reason is, and what it says; and how a fact of the message's history is found for it. */
+/** The causes that keep a message where it is, and the search for facts that show them. */
 import type { DateTime } from "effect"
 import type { FactOf, MessageFact } from "../facts.ts"
 import type { StoredFact } from "../view.ts"
@@ -41,13 +41,12 @@ export const waits = [
   "receipt"
 ] as const
 
-/** One thing that keeps the message where it is. */
 export interface Cause {
   readonly reason: Reason
   /** In a sentence. */
   readonly says: string
   readonly since: DateTime.Utc | null
-  /** When it ends by itself; null when it does not, or when nobody knows. */
+  /** When it ends by itself; null when it does not, or that is unknown. */
   readonly until: DateTime.Utc | null
   /** Null when the message has ended. */
   readonly waitsFor: (typeof waits)[number] | null

@@ -1,6 +1,6 @@
 /**
- * Where a message is, why, and what comes next: from its facts and from what stands around it. One composition for the API,
- * the command line and whoever else shows a message. Data in, data out; the sentences name no times, the fields do.
+ * The explanation of a message: where it is, why, and what comes next, from its facts and surroundings. The sentences
+ * name no times, the fields do.
  */
 import type { DateTime } from "effect"
 import type { MessageId } from "../../ids.ts"
@@ -17,22 +17,21 @@ import { causesToWait, doubt, holdsOf, isWaiting, parkedOf, underWay } from "./w
 export interface Explanation extends Cause {
   readonly id: MessageId
   readonly status: MessageStatus
-  /** The moment this is about. */
   readonly at: DateTime.Utc
-  /** What else would keep it where it is, were the first cause gone. */
+  /** The causes that would keep it were the first one gone. */
   readonly also: ReadonlyArray<Cause>
-  /** What happens next by itself, in a sentence. */
+  /** The next step that happens by itself, in a sentence. */
   readonly next: string
   readonly before: Surroundings["before"]
-  /** How many messages of its destination are due before it; null when it does not wait, and when nobody knows. */
+  /** Messages of its destination that are due before it; null when it does not wait, or that is unknown. */
   readonly ahead: number | null
   readonly actions: ReadonlyArray<Action>
   readonly restored: Restored | null
-  /** What could not be looked up, so that nobody takes silence for an answer. */
+  /** The parts that could not be looked up. */
   readonly unknown: ReadonlyArray<string>
 }
 
-/** Null for a stream that does not exist (yet). */
+/** Null for a stream that does not exist. */
 export const explain = (
   id: MessageId,
   history: ReadonlyArray<StoredFact>,
@@ -59,7 +58,7 @@ export const explain = (
   }
 }
 
-/** One at least; the first is the chief one. */
+/** At least one; the chief one first. */
 const causesOf = (
   message: Message,
   history: ReadonlyArray<StoredFact>,

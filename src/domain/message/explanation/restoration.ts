@@ -1,18 +1,18 @@
-/** Whether a message may have been sent although its facts do not say so, because the store was restored. */
+/** A message that may have been sent although its facts do not say so, because the store was restored from a backup. */
 import { DateTime } from "effect"
 import { type StoredFact, timeline } from "../view.ts"
 
-/** The store was restored from a backup: what was done between the two moments is not known. */
+/** The store was restored from a backup: the time between the two moments is unknown. */
 export interface Restoration {
-  /** Up to here everything stored is known. */
+  /** Everything stored up to here is known. */
   readonly savedAt: DateTime.Utc
   readonly noticedAt: DateTime.Utc
 }
 
-/** Of a message that waited, or was under way, in a backup from which the store was restored. */
+/** A message that waited, or was under way, in that backup. */
 export type Restored = Restoration & { readonly says: string }
 
-/** Null as well where the facts of the time in between are there after all, because the streams were not restored. */
+/** Null as well where the facts of the time in between are there, because the streams were not restored. */
 export const restoredOf = (
   history: ReadonlyArray<StoredFact>,
   restorations: ReadonlyArray<Restoration>,

@@ -1,4 +1,4 @@
-/** Why a message is where it stays: it was taken by its destination, or it has ended. */
+/** The cause of a message that was taken by its destination or has ended. */
 import type { MessageStatus } from "../machine.ts"
 import type { StoredFact } from "../view.ts"
 import { type Cause, errorIn, lastOf } from "./cause.ts"

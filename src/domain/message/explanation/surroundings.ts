@@ -1,4 +1,4 @@
-/** What stands around a message. Nothing of it is in the message's own facts. */
+/** The surroundings of a message: what explains it and is not in its own facts. */
 import type { DateTime } from "effect"
 import type { CircuitSituation } from "../../circuit/situation.ts"
 import type { RateLimit } from "../../delivery/rateLimit.ts"
@@ -8,9 +8,8 @@ import type { MessageStatus } from "../machine.ts"
 import type { Restoration } from "./restoration.ts"
 
 export interface Surroundings {
-  /** Posthaste can't process it; absent where that was not looked up. */
+  /** Absent where it was not looked up. */
   readonly parked?: { readonly at: DateTime.Utc } | null
-  /** Of the org. */
   readonly suspension: Suspension | null
   readonly pause: Pause | null
   readonly disabling: Disabling | null
@@ -19,7 +18,7 @@ export interface Surroundings {
   /** The message with the same ordering key that goes first. */
   readonly before: { readonly id: MessageId; readonly status: MessageStatus } | null
   readonly ahead: number | null
-  /** How many living processes send messages; null when nobody knows. */
+  /** Living processes that send messages; null when unknown. */
   readonly workers: number | null
   /** Oldest first. */
   readonly restorations: ReadonlyArray<Restoration>

@@ -1,4 +1,4 @@
-/** Why a message waits, or what it waits for while an attempt is under way. The chief cause comes first. */
+/** The causes of a message that waits or has an attempt under way, the chief one first. */
 import { DateTime } from "effect"
 import type { CircuitSituation } from "../../circuit/situation.ts"
 import type { Pause } from "../../destination/situation.ts"
@@ -7,7 +7,7 @@ import type { StoredFact } from "../view.ts"
 import { type Cause, errorIn, lastOf } from "./cause.ts"
 import type { Surroundings } from "./surroundings.ts"
 
-/** It is in the queue, for an attempt or for a question about one. */
+/** In the queue, for an attempt or for a question about one. */
 export const isWaiting = ({ status, progress }: Message): boolean =>
   status === "QUEUED" || (status === "SENDING" && progress.phase === "unresolved")
 
@@ -40,7 +40,7 @@ export const causesToWait = (
   return causes.length > 0 ? causes : [dueNow(around, dueAt)]
 }
 
-/** What holds back every message of the org, of the destination or of its line. */
+/** The causes that hold back every message of the org, the destination or the line. */
 export const holdsOf = (
   { suspension, before, workers, pause, disabling, circuit }: Surroundings,
   at: DateTime.Utc
@@ -145,7 +145,7 @@ const notDue = ({ progress: { dueAt, attempt } }: Message, history: ReadonlyArra
   }
 }
 
-/** After a replay nothing counts that was before. */
+/** A replay resets what was before it. */
 const settling: ReadonlySet<string> = new Set([
   "AttemptFailed",
   "AttemptDeferred",
