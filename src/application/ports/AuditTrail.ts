@@ -24,7 +24,6 @@ export interface AuditFilter {
   readonly to?: DateTime.Utc
 }
 
-/** An activity of a dossier. */
 export interface TimelineItem extends Pick<AuditItem, "id" | "at" | "actor" | "details"> {
   readonly dossierId: string
   readonly activity: Activity
@@ -34,12 +33,12 @@ export interface TimelineItem extends Pick<AuditItem, "id" | "at" | "actor" | "d
 }
 
 /**
- * The facts of an org as people read them, newest first: both lists are read from the facts themselves, so they are never behind.
+ * The facts of an org as people read them, newest first, from the facts themselves, so never behind.
  *
- * - `list` has the facts of journals that tell an operation, and those of messages that have an actor. What happens to every message
- *   (CREATED, SENT, UPDATED) and endings without an actor (FAILED, EXPIRED) are listed only where the message is the filter's subject.
- * - `timeline` has all facts of a dossier's messages, those of its consents, whose journals the caller names, and what was refused without
- *   consent.
+ * - `list` has the facts of journals that tell an operation, and those of messages that have an actor. Routine facts
+ *   of messages (CREATED, SENT, UPDATED) and endings without an actor are listed only where the message is the filter's
+ *   subject.
+ * - `timeline` has all facts of a dossier's messages and of `consents`, and its refused messages.
  */
 export class AuditTrail extends Context.Service<
   AuditTrail,

@@ -9,21 +9,18 @@ export type AttemptPlace = Pick<AttemptResponse, "epoch" | "attempt">
 export interface Responses {
   /** By `epoch/attempt`. */
   readonly answers: ReadonlyMap<string, Pick<AttemptResponse, "body" | "headers">>
-  /** The last of them where others follow; null where these are all. */
+  /** The last of them where others follow, else null. */
   readonly end: AttemptPlace | null
 }
 
-/**
- * The texts that may be erased: bodies and the answers of destinations. They are written only by `EventStore.append`;
- * facts never hold them.
- */
+/** The texts that may be erased: bodies and the answers of destinations. Only `EventStore.append` writes them. */
 export class Bodies extends Context.Service<
   Bodies,
   {
     /** The exact text to deliver; null when it was erased or never existed. */
     readonly load: (id: MessageId) => FromStore<string | null>
     readonly responses: (id: MessageId, from?: AttemptPlace) => FromStore<Responses>
-    /** Removes body and responses. True when there was something to remove. */
+    /** Removes body and responses; false when there were none. */
     readonly erase: (id: MessageId) => FromStore<boolean>
   }
 >()("posthaste/application/ports/Bodies") {}

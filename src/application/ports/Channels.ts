@@ -18,7 +18,7 @@ export interface OutboundMessage
   readonly messageId: MessageId
   readonly epoch: number
   readonly attempt: number
-  /** The trace that the receiver may join; absent without one. */
+  /** The trace that the receiver may join. */
   readonly traceparent?: string
   /** The exact text to deliver. */
   readonly body: string
@@ -30,7 +30,7 @@ export interface Reply {
   readonly responseBody: string | null
   /** Absent where nothing was asked of the network. */
   readonly exchange?: Exchange
-  /** Of the answer, capped, without what may be a secret; absent where they say nothing. */
+  /** Of the answer, capped, without possible secrets. */
   readonly responseHeaders?: Headers
 }
 
@@ -41,16 +41,15 @@ export type Headers = Readonly<Record<string, string>>
 export type Doubted = Omit<OutboundMessage, "body">
 
 /**
- * A channel that is open for sending. `send` makes one attempt and never fails: every result is an outcome. It returns
- * within the destination's deadline, and sends nothing after it was interrupted. Rate limits, circuits and the number of
- * requests under way are checked before it is called. Where a duplicate would not be dropped, an attempt that may have
- * been taken is `Unknown` and nothing else.
+ * An open channel. `send` makes one attempt and never fails: every result is an outcome. It returns within the
+ * destination's deadline, and sends nothing after an interruption. Rate limits, circuits and the number of requests
+ * under way are its caller's. Where a duplicate would not be dropped, an attempt that may have been taken is `Unknown`.
  */
 export interface Connection<Settings extends DestinationSettings> {
   readonly send: (message: OutboundMessage, to: OpenDestination<Settings>) => Effect.Effect<Reply>
   /**
-   * Asks for the outcome of an attempt in doubt, without sending it. Keeps the promises of `send`; absent where the
-   * destination can't be asked. `Unreachable` says that the message was not taken and may be sent again.
+   * Asks for the outcome of an attempt in doubt, with the promises of `send`; absent where the destination can't be
+   * asked. `Unreachable`: the message was not taken and may be sent again.
    */
   readonly reconcile?: (message: Doubted, to: OpenDestination<Settings>) => Effect.Effect<Reply>
 }
@@ -59,11 +58,11 @@ export interface Connection<Settings extends DestinationSettings> {
 export interface Addressee {
   /** The recipient as it is stored, sent and shown. */
   readonly to: string
-  /** An id or a public key; null when there is no choice. */
+  /** An id or a public key; null: the only one. */
   readonly destination: string | null
 }
 
-/** Nobody could say whose the public key is: nothing was stored, and another try may find out. */
+/** The owner of the public key could not be found out: nothing was stored, and another try may help. */
 export class OwnershipNotKnown extends Schema.TaggedError<OwnershipNotKnown>()("OwnershipNotKnown", {
   message: Schema.String
 }) {}
@@ -72,36 +71,35 @@ export class OwnershipNotKnown extends Schema.TaggedError<OwnershipNotKnown>()("
 export interface SecretField<Settings extends DestinationSettings = DestinationSettings> {
   readonly schema: Schema.Codec<string, string>
   /**
-   * Generates a secret that was left out; the answer to that request shows it, and a later one only where it rotates.
-   * Absent: required.
+   * Generates a secret that was left out; only the answer to that request shows it, unless it rotates. Absent:
+   * required.
    */
   readonly generate?: (settings: Settings) => Redacted.Redacted
   /**
-   * What everybody may know of it, such as the public half of a key: kept in the clear and shown with the destination.
-   * A secret of which something is published never leaves; only a rotation replaces it. `of` answers null for one of
-   * which nothing is.
+   * The public half of a secret, kept in the clear and shown with the destination. The secret itself never leaves; only
+   * a rotation replaces it. `of` answers null for one without.
    */
   readonly publishes?: {
     readonly name: string
     readonly description: string
     readonly of: (secret: Redacted.Redacted) => string | null
   }
-  /** Whether a change may replace it. */
+  /** True if a change may replace it. */
   readonly replaceable: boolean
   /**
-   * Whether it can be rotated: until the grace ends the channel uses it together with the ones before it
+   * True if it can be rotated: until the grace ends the channel also uses the ones before it
    * (`OpenDestination.previousSecrets`). It has a `generate`, and its owner can read it again.
    */
   readonly rotates?: true
   /** A request from outside asks by it whether the secret is known (`Destinations.knowsLookup`). */
   readonly lookup?: true
-  /** It is used here and sent nowhere, so a destination that moves to another place keeps it. */
+  /** It is sent nowhere, so a destination that moves to another place keeps it. */
   readonly staysHere?: true
-  /** Other texts by which the far side knows it: an answer may repeat them too (destinations/masking.ts). */
+  /** Other forms that an answer may repeat (destinations/masking.ts). */
   readonly alsoWritten?: (secret: string) => ReadonlyArray<string>
   /**
-   * It comes as a part of a setting's text, such as the password in a URL, and has no field of its own: it is taken out
-   * before anything is judged or kept. A new text must bring it again, but for a URL of the same place (`placesOf`).
+   * A part of a setting's text, such as the password in a URL, without a field of its own: it is taken out before
+   * anything is judged or kept. A new text must bring it again, except a URL of the same place (`placesOf`).
    */
   readonly within?: {
     readonly setting: string
@@ -116,14 +114,13 @@ export interface DestinationDraft<Settings extends DestinationSettings> {
   readonly secrets: Readonly<Record<string, string>>
   /** The settings that were named in the request. */
   readonly given: ReadonlyArray<string>
-  /** The settings as they are; null when it is created. */
+  /** Null when it is created. */
   readonly before: Settings | null
 }
 
 /**
- * A way to the outside, in one record: what its destinations are called and made of, how a message names one, what it
- * promises, and how it is opened for sending. Routes, OpenAPI, addressing, audit, alerts, verification and the command
- * line are made from it; to add a channel is to write its record and to name it in setup/channels.ts.
+ * A way to the outside in one record. Routes, OpenAPI, addressing, audit, alerts, verification and the command line are
+ * made from it; a new channel is a record that setup/channels.ts names.
  */
 export interface Channel<Settings extends DestinationSettings = DestinationSettings> {
   /** In facts, messages and the API, for ever. */
@@ -132,54 +129,53 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly journal: string
   /** The path of its destinations in the API, such as `webhook-endpoints`. */
   readonly path: string
-  /** The name of one destination's type in the OpenAPI document, such as `WebhookEndpoint`. */
+  /** The OpenAPI type of one destination, such as `WebhookEndpoint`. */
   readonly typeName: string
-  /** The noun for one destination with its article, such as `a` `webhook endpoint`; an s makes the plural. */
+  /** The noun for one destination, such as `a` `webhook endpoint`; an s makes the plural. */
   readonly article: "a" | "an"
   readonly noun: string
-  /** A request that makes a destination, for the OpenAPI document. */
+  /** A request that makes a destination, for OpenAPI. */
   readonly example: Readonly<Record<string, unknown>>
   /** Its own and those of every kind (`commonSettings`). */
   readonly settings: { readonly [Name in keyof Settings]: Setting }
   readonly secrets: Readonly<Record<string, SecretField<Settings>>>
-  /** How many secrets an owner may name beside these; 0 takes none. */
+  /** The number of secrets that an owner may add. */
   readonly ownSecretsMax: number
-  /** Why a draft is invalid, field by field, in words its owner can act on. No reason repeats a secret. */
+  /** The faults of a draft, field by field, for its owner. None repeats a secret. */
   readonly faultsOf: (draft: DestinationDraft<Settings>) => ReadonlyArray<Fault>
   /**
-   * Asks outside whether whoever brings these secrets may use the destination's public key; a fault refuses. It is asked for a
-   * new destination, and before a replaceable secret of one is changed. Absent: there is nobody to ask.
+   * Asks outside whether the holder of these secrets may use the public key; a fault refuses. For a new destination,
+   * and before a replaceable secret changes.
    */
   readonly ownership?: (
     settings: Settings,
     secrets: Readonly<Record<string, string>>
   ) => Effect.Effect<ReadonlyArray<Fault>, OwnershipNotKnown>
-  /** The addressee of a request; the fields are judged as they were written. */
   readonly addresseeOf: (
     request: Pick<OutboundMessage, "to" | "templateCode" | "body">
   ) => Result.Result<Addressee, ReadonlyArray<Fault>>
   /** The field of a request that names the destination. */
   readonly addressField: string
-  /** Whether a message may say where at its destination it goes: its `routingKey`. */
+  /** True if a message may have a `routingKey`. */
   readonly takesRoutingKey?: true
-  /** Where neither the message nor its destination nor its org has a policy. */
+  /** The policy where neither message, destination nor org has one. */
   readonly retry: RetryPolicy
-  /** Whether a message reaches a person: then a dossier's consent is needed first. */
+  /** True if a message reaches a person: then a dossier's consent is needed first. */
   readonly reachesPerson: boolean
   /**
-   * The URLs that secrets go to. When one of them is at another place (scheme, user, host or port) than all before, the
-   * secrets must be given again. Absent: its owner can't say where they go.
+   * The URLs that secrets go to. When one moves to another place (scheme, user, host or port), the secrets must be
+   * given again. Absent: the owner can't choose them.
    */
   readonly placesOf?: (settings: Settings) => ReadonlyArray<string>
-  /** How a destination of these settings is called, for whoever reads of an attempt; no secret is in it. */
+  /** The call under these settings, without secrets. */
   readonly callOf: (settings: Settings) => Call | null
-  /** Whether the far side drops a duplicate by the message's id: of every destination, or as its settings say. */
+  /** True if the far side drops a duplicate by the message's id. */
   readonly dedupes: boolean | ((settings: Settings) => boolean)
-  /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
+  /** The wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (settings: Settings) => number
-  /** The status with which a destination says that it is gone for good: it is disabled then. Absent: none says so. */
+  /** The status of a destination that is gone for good: it disables the destination. */
   readonly goneStatus?: number
-  /** For how long every attempt may fail until a destination is disabled; null: for ever. Absent: none is. */
+  /** The time of failing attempts after which a destination is disabled; null or absent: never. */
   readonly disableAfterMs?: (settings: Settings) => number | null
   /** The error code of an attempt whose destination is removed. */
   readonly missing: FailureCode
@@ -191,7 +187,6 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
 // biome-ignore lint/suspicious/noExplicitAny: see above
 export type AnyChannel = Channel<any>
 
-/** Every channel Posthaste has, by name. */
 export class Channels extends Context.Service<Channels, ReadonlyMap<ChannelName, AnyChannel>>()(
   "posthaste/application/ports/Channels"
 ) {}

@@ -12,32 +12,27 @@ export interface Report {
   readonly generation: number
   /** An attempt succeeded; failures before it no longer count. */
   readonly succeeded: boolean
-  /** Failures in a row since then. */
+  /** In a row, since then. */
   readonly failures: number
 }
 
-/** The circuit as it is, for whoever decides on it. */
 export interface PresentCircuit {
   readonly circuit: Circuit
   /** The version of its last fact. */
   readonly generation: number
-  /** The store's clock: all workers measure how long a circuit stays open with the same one. */
+  /** By the store's clock, which all workers share. */
   readonly now: DateTime.Utc
 }
 
 /**
  * The circuit of each destination: its facts, on the journal `circuit-<destination>`, and its state, which
- * `Queue.claim` and the gate of `EventStore.append` obey.
+ * `Queue.claim` and the gate of `EventStore.append` obey. A circuit without facts is closed.
  *
- * - `append` is a compare-and-set on the generation, the version of the last fact: of several writers at the same generation one
- *   succeeds. Facts and state change in one transaction, so they never disagree, whatever crashes when.
- * - `report` adds to the count of failures of a closed circuit, and widens the limit of a circuit that was just closed.
- *   A report of an older generation changes nothing and is not answered. It changes no status: that takes facts, which
- *   the reporting worker decides from the answer.
- * - A circuit without facts is closed.
- * - `present` folds the last facts alone, however many there are: a destination that is down for years has one every few minutes.
- *
- * The one fact that is not written here is `CircuitProbed`: `Queue.claim` writes it when it hands out a probe.
+ * - `append` is a compare-and-set on the generation. Facts and state change in one transaction.
+ * - `report` counts failures of a closed circuit, and widens the limit of one that was just closed. It ignores older
+ *   generations and changes no status: that takes facts, which the reporting worker decides from the answer.
+ * - `present` folds the last facts alone: a destination that is down for years has one every few minutes.
+ * - `Queue.claim` writes `CircuitProbed`.
  */
 export class Circuits extends Context.Service<
   Circuits,
@@ -45,9 +40,9 @@ export class Circuits extends Context.Service<
     readonly present: (destination: DestinationId) => FromStore<PresentCircuit>
     /** In the order of `destinations`. */
     readonly states: (destinations: ReadonlyArray<DestinationId>) => FromStore<ReadonlyArray<CircuitState>>
-    /** At most one report per destination. Each report of the current generation is answered with the state after it. */
+    /** At most one report per destination. Each of the current generation is answered with the state after it. */
     readonly report: (reports: ReadonlyArray<Report>) => FromStore<ReadonlyMap<DestinationId, CircuitState>>
-    /** The org of a destination, also of a removed one; null for a destination the store does not know. */
+    /** Also of a removed destination; null for an unknown one. */
     readonly orgOf: (destination: DestinationId) => FromStore<OrgId | null>
     /** `after` is the state of the circuit once the facts are written. */
     readonly append: (

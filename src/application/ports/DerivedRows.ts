@@ -19,11 +19,11 @@ export interface ComparedMessage {
   /** It is once where its facts put it, or parked. */
   readonly isPlaced: boolean
   readonly hasBody: boolean
-  /** The row of the list as JSON (`rowOf` in MessageViews.ts); null when there is none. */
+  /** The row of the list as JSON (`rowOf` in MessageViews.ts). */
   readonly listed: { readonly version: StreamVersion; readonly row: unknown } | null
 }
 
-/** Rows that are wrong: where, how many, and a few of them in words. */
+/** Wrong rows of a table, with a few examples in words. */
 export interface Finding {
   readonly table: string
   readonly count: number
@@ -34,7 +34,7 @@ export interface ReadyRow extends Omit<Wait, "line"> {
   readonly messageId: MessageId
 }
 
-/** Where the facts up to `read` put a message. A dead letter may hold its place in a line. */
+/** The place of a message by the facts up to `read`. A dead letter may hold its place in a line. */
 export interface Restored {
   readonly messageId: MessageId
   readonly read: number
@@ -57,16 +57,15 @@ export interface RestoredMessageOfEvent {
 }
 
 /**
- * The rows that are derived from the facts, for the check that they agree and for restoring them where only the facts
- * were moved.
+ * The rows that are derived from the facts, for checking and restoring them.
  *
  * - `compare` looks at the rows of messages; one that has facts after `version` is absent.
- * - `strays` are rows that no fact explains, and rows that contradict each other: rows of messages without facts, lines whose head was not
- *   given to the queue, messages and events that are not in their list, counts, shared bodies, and texts whose data key is gone.
+ * - `strays` are rows that no fact explains or that contradict each other: without facts, lines whose head is not in
+ *   the queue, messages and events that are not in their list, counts, shared bodies.
  * - `ready` and `messagesInLines` list the rows that exist, whatever the facts say.
- * - `restore…` add missing rows, so they may be repeated. Restored messages of one line stand in it in the order they come. A message
- *   under way is restored as held by a worker that is gone, and is recovered as after any crash. A message that a batch holds, or that
- *   has facts after `read`, stays as it is. Who is restored is un-parked in the same transaction: `restoreQueue` answers how many were.
+ * - `restore…` add missing rows, and may be repeated. Messages of one line stand in the order they come. A message
+ *   under way is restored as held by a worker that is gone. One that a batch holds, or that has facts after `read`,
+ *   stays as it is. Restored messages are un-parked in the same transaction; `restoreQueue` answers their number.
  */
 export class DerivedRows extends Context.Service<
   DerivedRows,
@@ -80,7 +79,7 @@ export class DerivedRows extends Context.Service<
     ) => FromStore<{ readonly rows: ReadonlyArray<ReadyRow>; readonly next: string | null }>
     readonly messagesInLines: (after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
     readonly restoreEvents: (events: ReadonlyArray<RestoredEvent>) => FromStore<void>
-    /** That events became these messages. */
+    /** Restores that events became these messages. */
     readonly restoreFanOut: (messages: ReadonlyArray<RestoredMessageOfEvent>) => FromStore<void>
     readonly restoreQueue: (rows: ReadonlyArray<Restored>) => FromStore<number>
     /** Removes rows of the queue as they were found. */

@@ -4,15 +4,12 @@ import type { DestinationId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { Step } from "./Projections.ts"
 
-/** The state of a destination that attempts ended at. */
 export type HealthState = Pick<HealthChange, "failingSince" | "lastFailedAt" | "lastSucceededAt">
 
 /**
- * The projection `health`: what became of the attempts at each destination, in one row of state and buckets of five
- * minutes for a day. It is derived, a little behind, rebuildable; readers see the live generation.
- *
- * `project` adds the changes and moves the position in one transaction. Buckets older than `KEPT_MS` before the newest of
- * their destination are dropped.
+ * The projection `health`: the attempts at each destination, as one row of state and buckets of five minutes for a day.
+ * Rebuildable, a little behind; readers see the live generation. `project` adds changes and moves the position in one
+ * transaction, and drops buckets older than `KEPT_MS` before the newest.
  */
 export class DestinationHealth extends Context.Service<
   DestinationHealth,

@@ -8,7 +8,7 @@ import type { Headers } from "./Channels.ts"
 import type { JournalFact } from "./Journals.ts"
 import type { BatchId } from "./Queue.ts"
 
-/** Number of facts in a stream; 0 means the stream does not exist yet. */
+/** The number of facts in a stream; 0 means the stream does not exist. */
 export type StreamVersion = number
 
 export interface Stream {
@@ -16,35 +16,30 @@ export interface Stream {
   readonly facts: ReadonlyArray<StoredFact>
 }
 
-/**
- * The data that is stored together with the first fact of a stream. A replay with another body brings one too: the new
- * body replaces the old one.
- */
+/** Data that is stored with the first fact of a stream, or with a replay that brings another body. */
 export interface Opening {
-  /** UTF-8 text, delivered byte for byte; or the text of the event that the message tells of. */
+  /** UTF-8 text, delivered byte for byte; or the text of the message's event. */
   readonly body: string | BodyOfEvent
   readonly idempotency: UsedKey | null
 }
 
-/** Stored once, and shared by the event and all messages it became (see Events.ts). */
+/** Stored once, and shared by the event and all its messages (Events.ts). */
 export interface BodyOfEvent {
   readonly ofEvent: EventId
 }
 
-/** An idempotency key, and the request that used it up. */
 export interface UsedKey {
   readonly orgId: OrgId
   readonly key: string
   readonly requestHash: string
 }
 
-/** The message that an idempotency key was used for. */
 export interface KeyHolder {
   readonly messageId: MessageId
   readonly requestHash: string
 }
 
-/** A destination's answer to an attempt; stored beside the facts because it can hold any data and must be erasable. */
+/** A destination's answer to an attempt; stored beside the facts because it must be erasable. */
 export interface AttemptResponse {
   readonly epoch: number
   readonly attempt: number
@@ -53,7 +48,7 @@ export interface AttemptResponse {
   readonly headers: Headers | null
 }
 
-/** The condition of an attempt's start on its destination: the destination may still be called. */
+/** The condition of an attempt's start: the lane is not paused, and its circuit unchanged since this generation. */
 export interface Gate {
   readonly lane: DestinationId
   readonly generation: number
@@ -64,15 +59,14 @@ export interface Append {
   readonly expected: StreamVersion
   readonly facts: ReadonlyArray<MessageFact>
   readonly at: DateTime.Utc
-  /** Who is behind it (see commandedBy.ts); null: Posthaste itself. */
+  /** Null: Posthaste itself. */
   readonly actor: string | null
-  /** In whose share of what the store writes at once; null: in nobody's. */
+  /** The org whose share of a bulk write it counts in; null: none. */
   readonly org: OrgId | null
   /** The queue change of the last of these facts that has one. */
   readonly queue: QueueChange | null
   /** Write only if this batch is still claimed: a worker that lost its lease may not write. */
   readonly fence: BatchId | null
-  /** Write only if the lane is not paused and its circuit has seen no change since this generation. */
   readonly gate: Gate | null
   readonly opening: Opening | null
   readonly response: AttemptResponse | null
@@ -80,27 +74,26 @@ export interface Append {
 
 export type AppendResult =
   | { readonly type: "Appended"; readonly version: StreamVersion }
-  /** Another writer appended first (or `expected` was never true). Load and decide again. */
+  /** Another writer was first. Load and decide again. */
   | { readonly type: "VersionConflict" }
-  /** The batch in `fence` is no longer claimed. Stop: the message belongs to another worker now. */
+  /** The batch in `fence` is not claimed: the message belongs to another worker. */
   | { readonly type: "FenceLost" }
-  /** The lane was paused, or its circuit changed. Nothing was written: the message goes back to wait as it was. */
+  /** The gate is closed. Nothing was written: the message waits as before. */
   | { readonly type: "GateClosed" }
-  /** The idempotency key was used before, for this message. Nothing was written. */
+  /** The idempotency key was used for this message. Nothing was written. */
   | ({ readonly type: "DuplicateKey" } & KeyHolder)
 
 /** A place in the order of all facts. Opaque; compare only by handing it back. */
 export type Position = string
 
-/** The size of the log. */
 export interface Extent {
   /** The position of the last fact that `readAll` gives; null while there is none. */
   readonly head: Position | null
-  /** The approximate number of facts. */
+  /** Approximate. */
   readonly facts: number
 }
 
-/** A fact of any stream, in its stored form: each reader of the log decodes the facts it knows. */
+/** A fact of any stream, in its stored form. */
 export interface LoggedFact extends JournalFact {
   /** `message-<id>`, `circuit-<destination>`, `replay-<id>`, … */
   readonly stream: string
@@ -110,34 +103,32 @@ export interface LoggedFact extends JournalFact {
 }
 
 /**
- * The facts of messages: one append-only stream per message. Everything else can be derived from the facts.
+ * The facts of messages: one append-only stream per message.
  *
- * - `append` treats each entry on its own: it writes all facts of the entry, with its opening, its response and its
- *   queue change, or nothing of it, and only on top of `expected`. Two writers with the same `expected` never both
- *   succeed. Once it answers `Appended` the facts survive any crash.
- * - On `StoreUnavailable` each entry may or may not have been written. Repeating it is safe: the repeat then meets
- *   `VersionConflict` (or `DuplicateKey`), and the stream shows whose facts are there.
+ * - `append` writes, for each entry alone, all facts with opening, response and queue change, or nothing, and only on
+ *   top of `expected`. Two writers with the same `expected` never both succeed. After `Appended` the facts survive any
+ *   crash.
+ * - On `StoreUnavailable` each entry may or may not have been written. A repeat then meets `VersionConflict` or
+ *   `DuplicateKey`.
  * - `load` sees every append that was answered before the call.
- * - `readAll` gives the facts of all streams, those of `Journals` too, in one order for all readers. It never skips a
- *   fact that commits late, and shows each exactly once per pass. Facts of one stream may, rarely, come out of version
- *   order when their transactions overlapped: readers gate by version.
- * - `unreadSince` also sees facts that readers must still wait for: it tells what they lack, not what they may have.
- *
- * It leaves out deciding, retrying and any knowledge of what facts mean.
+ * - `readAll` gives the facts of all streams, of `Journals` too, in one order for all readers, each once per pass,
+ *   and never skips one that commits late. Facts of one stream whose transactions overlapped may come out of order:
+ *   readers gate by version.
+ * - `unreadSince` also sees facts that readers must still wait for.
  */
 export class EventStore extends Context.Service<
   EventStore,
   {
     readonly load: (id: MessageId) => FromStore<Stream>
-    /** Unknown streams are absent from the answer. */
+    /** Unknown streams are absent. */
     readonly loadMany: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, Stream>>
     /** Answers in the order of the entries. */
     readonly append: (entries: ReadonlyArray<Append>) => FromStore<ReadonlyArray<AppendResult>>
-    /** The message that used the idempotency key; null while the key is free. */
+    /** Null while the key is free. */
     readonly acceptedUnder: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
     /** `after` is exclusive; null starts at the beginning. */
     readonly readAll: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
-    /** When the first fact was stored that a reader who has read up to there has not; null when there is none. */
+    /** The time of the first fact after a position; null when there is none. */
     readonly unreadSince: (after: Position | null) => FromStore<DateTime.Utc | null>
     readonly extent: FromStore<Extent>
   }

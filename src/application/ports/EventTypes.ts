@@ -2,13 +2,13 @@ import { Context, type DateTime } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
-/** What an org says about a type of its events. */
+/** An org's definition of a type of its events. */
 export interface EventTypeDefinition {
   readonly description: string | null
   /** JSON texts, as they were written. */
   readonly schema: string | null
   readonly example: string | null
-  /** Whether an event that does not fit the schema is refused. */
+  /** True if an event that does not fit the schema is refused. */
   readonly enforce: boolean
 }
 
@@ -23,25 +23,21 @@ export interface EventType extends EventTypeDefinition {
   readonly updatedAt: DateTime.Utc
 }
 
-/** What a catalogue says about one name. */
+/** The catalogue's answer about one name. */
 export interface Entry {
-  /** Whether one of the org's types that are not archived is enforced: an event of any other type is then refused. */
+  /** True if any type of the org is enforced and not archived: events of unknown types are then refused. */
   readonly isEnforced: boolean
   /** Null when there is no such type, or it is archived. */
   readonly type: EventType | null
 }
 
-/**
- * The catalogue of the types of an org's events. Each change commits with its fact.
- *
- * `entry` may be a second old, as addresses of messages may be; every other answer is current.
- */
+/** The catalogue of the types of an org's events. Each change commits with its fact. `entry` may be a second old. */
 export class EventTypes extends Context.Service<
   EventTypes,
   {
     /** `Taken` when the org has a type of this name, archived or not. */
     readonly create: (orgId: OrgId, name: string, definition: EventTypeDefinition) => FromStore<EventType | "Taken">
-    /** Takes the place of the whole definition, and brings an archived type back. Null when there is none. */
+    /** Replaces the whole definition, and brings an archived type back. Null when there is none. */
     readonly change: (orgId: OrgId, name: string, definition: EventTypeDefinition) => FromStore<EventType | null>
     /** Null when there is none that is not archived. */
     readonly archive: (orgId: OrgId, name: string) => FromStore<EventType | null>
@@ -50,7 +46,7 @@ export class EventTypes extends Context.Service<
     /** By name; archived ones only on request. */
     readonly list: (orgId: OrgId, archived: boolean, page: PageRequest) => FromStore<Page<EventType>>
     readonly entry: (orgId: OrgId, name: string) => FromStore<Entry>
-    /** Of these wishes of an endpoint, those that no type of an enforced catalogue fulfils. */
+    /** The wishes of an endpoint that no type of an enforced catalogue fulfils. */
     readonly unfulfilled: (orgId: OrgId, wishes: ReadonlyArray<string>) => FromStore<ReadonlyArray<string>>
   }
 >()("posthaste/application/ports/EventTypes") {}

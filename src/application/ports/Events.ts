@@ -10,7 +10,6 @@ import type { Append } from "./EventStore.ts"
 export interface Subscriber {
   readonly destination: DestinationId
   readonly channel: ChannelName
-  /** Null: it has none of its own. */
   readonly retry: RetryPolicy | null
 }
 
@@ -26,7 +25,6 @@ export interface NewEvent {
   readonly messages: ReadonlyArray<Append>
 }
 
-/** The event that used an idempotency key. */
 export interface KeyOfEvent {
   readonly eventId: EventId
   readonly requestHash: string
@@ -49,14 +47,12 @@ export interface EventFilter {
 /**
  * Events and the messages they became.
  *
- * - `matching` reads the destinations that want a type, and no others, however many the org has. A destination that was
- *   created before the call is among them; one that was removed before it is not.
- * - `publish` stores each event with its fact, its key, its body (once) and all its messages, or nothing of it. Once it
- *   answers `Published` all of them survive any crash. On `StoreUnavailable` each event may or may not have been stored;
- *   a repeat with the same key then answers `DuplicateKey`. Where streams can't be written in one transaction, the
- *   messages are stored one by one after the event; none is left out, whatever crashes.
- * - A message that opens with `ofEvent` becomes one of the event's messages, whoever stores it. A destination has at
- *   most one message of an event: its id is made of both.
+ * - `matching` reads only the destinations that want a type, as they were at the call.
+ * - `publish` stores each event with its fact, key, body and all its messages, or nothing. After `Published` all
+ *   survive any crash. On `StoreUnavailable` a repeat with the same key is safe. Where streams can't be written in one
+ *   transaction, the messages follow the event; none is lost in a crash.
+ * - A message that opens with `ofEvent` becomes one of the event's. Its id is made of event and destination, so there
+ *   is one.
  * - The body stays as long as the event or one of its messages has it. `erase` takes it, and every answer, from all.
  */
 export class Events extends Context.Service<
@@ -68,12 +64,12 @@ export class Events extends Context.Service<
     readonly publishedUnder: (orgId: OrgId, key: string) => FromStore<KeyOfEvent | null>
     /** Newest first. */
     readonly list: (orgId: OrgId, filter: EventFilter, page: PageRequest) => FromStore<Page<EventView>>
-    /** The messages it became, also those that are forgotten. */
+    /** Also forgotten ones. */
     readonly messagesOf: (id: EventId, page: PageRequest) => FromStore<Page<MessageId>>
     /** The text to deliver; null when it was erased. */
     readonly body: (id: EventId) => FromStore<string | null>
     readonly erase: (id: EventId) => FromStore<void>
-    /** The types of all events the org has, however many events. */
+    /** The types of all events the org has. */
     readonly types: (orgId: OrgId) => FromStore<ReadonlyArray<string>>
   }
 >()("posthaste/application/ports/Events") {}

@@ -7,8 +7,8 @@ import type { Position } from "./EventStore.ts"
 export type Follower = "alerts" | "facts"
 
 /**
- * An alert target was alerted about a dead letter of this destination, which died at `at`; or, where the destination is the target
- * itself, about a refused command.
+ * An alert that a target got about a dead letter of this destination, which died at `at`; where the destination is the
+ * target itself, about a refused command.
  */
 export interface Notice {
   readonly target: DestinationId
@@ -17,18 +17,15 @@ export interface Notice {
 }
 
 /**
- * How far each follower has read the log.
- *
- * - `advance` is a compare-and-set: of several processes at the same position one moves it.
- * - One process at a time holds a follower, for as long as its lease lasts and is renewed. A process that stood still for longer may do a
- *   step a second time.
+ * The position of each follower of the log. `advance` is a compare-and-set. One process at a time holds a follower,
+ * under a renewed lease; after a standstill a step may be done twice.
  */
 export class Followers extends Context.Service<
   Followers,
   {
     /** Null before the first step. */
     readonly position: (follower: Follower) => FromStore<Position | null>
-    /** Where to begin. Only the first time: a follower that has begun goes on where it stands. */
+    /** Sets the position of a follower that has none. */
     readonly begin: (follower: Follower, position: Position | null) => FromStore<void>
     /** Takes or renews the lease; false while another process holds it. */
     readonly hold: (follower: Follower, holder: string, lease: Duration.Duration) => FromStore<boolean>

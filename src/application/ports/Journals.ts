@@ -3,7 +3,7 @@ import type { RecordedFact } from "../../domain/recorded.ts"
 import type { FromStore } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
 
-/** `<kind>-<id>`, such as `circuit-<destination>` or `replay-<id>`. Never `message-…`: those are EventStore's. */
+/** `<kind>-<id>`, such as `circuit-<destination>`. Never `message-…`: those are EventStore's. */
 export type JournalName = `${string}-${string}`
 
 export interface JournalFact extends RecordedFact {
@@ -18,18 +18,15 @@ export interface StreamPart {
 }
 
 /**
- * The streams of everything but messages: circuits, replay jobs. They are facts with the same promise as
- * `EventStore.append`: all facts or none, only on top of `expected`, one winner among racers, and an `Appended`
- * survives any crash. They are short and written rarely, so each append is a commit of its own.
- *
- * The domain that wrote the facts knows their meaning; a journal keeps name and JSON text.
+ * The streams of everything but messages, with the promises of `EventStore.append`: all facts or none, only on top of
+ * `expected`, and an `Appended` survives any crash. Each append is a commit of its own. The domain decodes them.
  */
 export class Journals extends Context.Service<
   Journals,
   {
-    /** Empty for a journal without facts. With `part` the facts after a version, no more than `limit`. */
+    /** With `part` the facts after a version, at most `limit`. */
     readonly load: (journal: JournalName, part?: StreamPart) => FromStore<ReadonlyArray<JournalFact>>
-    /** Null for a journal without facts. It reads no other fact, however many there are. */
+    /** Null for a journal without facts. Reads no other fact. */
     readonly last: (journal: JournalName) => FromStore<JournalFact | null>
     readonly append: (
       journal: JournalName,

@@ -3,20 +3,19 @@ import type { EventId, MessageId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { AttemptResponse, UsedKey } from "./EventStore.ts"
 
-/** The data beside the facts of one message that can't be folded from the facts. */
+/** The data beside the facts of one message. */
 export interface DataOfMessage {
   readonly messageId: MessageId
   /** JSON text of its whole first fact; null where only its key is there. */
   readonly queued: string | null
   readonly key: UsedKey | null
   readonly body: string | null
-  /** The event whose body it shares; it has none of its own then. */
+  /** The event whose body it shares. */
   readonly bodyOf: EventId | null
   /** Each with the version of its fact, in their order. */
   readonly responses: ReadonlyArray<AttemptResponse & { readonly version: number }>
 }
 
-/** The same of one event. */
 export interface DataOfEvent {
   readonly eventId: EventId
   readonly key: UsedKey | null
@@ -24,10 +23,8 @@ export interface DataOfEvent {
 }
 
 /**
- * The data of messages and events that is no fact: bodies and answers, which may be erased, and idempotency keys. It is for moving
- * a store; every other caller uses `EventStore.append` and `Bodies`.
- *
- * `restore` adds missing data and changes none that exists, so it may be repeated.
+ * The data of messages and events that is no fact, for moving a store. `restore` adds missing data and changes none
+ * that exists, so it may be repeated.
  */
 export class MessageData extends Context.Service<
   MessageData,

@@ -18,13 +18,13 @@ export interface MessageFilter {
   readonly createdAfter?: DateTime.Utc
   readonly createdBefore?: DateTime.Utc
   readonly updatedAfter?: DateTime.Utc
-  /** The one that was accepted under it. */
+  /** Finds the one that was accepted under it. */
   readonly idempotencyKey?: string
-  /** Those that have this entry. */
+  /** Finds those that have this entry. */
   readonly metadata?: { readonly name: string; readonly value: string }
   /** Of a dead letter: the code of its last error. */
   readonly errorCode?: string
-  /** At least so many in its present epoch. */
+  /** A minimum, in the present epoch. */
   readonly attempts?: number
 }
 
@@ -32,7 +32,7 @@ export interface Stats {
   readonly byStatus: Readonly<Record<MessageStatus, number>>
   /** Channels without messages are absent. */
   readonly byChannel: Readonly<Record<ChannelName, Readonly<Record<MessageStatus, number>>>>
-  /** The due time of the oldest overdue message; null when no message is overdue. */
+  /** The due time of the oldest overdue message. */
   readonly oldestDueAt: DateTime.Utc | null
 }
 
@@ -58,7 +58,7 @@ export const countsOf = (
 
 export interface DeadCount {
   readonly matched: number
-  /** How many of them may have been delivered, by a provider's receipt. */
+  /** Those that may have been delivered, by a provider's receipt. */
   readonly contradicted: number
 }
 
@@ -68,7 +68,7 @@ export interface Listed {
   readonly version: StreamVersion
 }
 
-/** A row of the list. Nothing of it names a person. */
+/** A row of the list. Nothing in it names a person. */
 export const rowOf = (view: MessageView) => ({
   ...{ id: view.id, orgId: view.orgId, version: view.version, status: view.status, channel: view.channel },
   ...{ destination: view.destination, eventType: view.eventType, epoch: view.epoch, attempts: view.attempts },
@@ -85,23 +85,23 @@ const earlier = (one: DateTime.Utc | null, other: DateTime.Utc | null) =>
   one === null || other === null ? (one ?? other) : DateTime.min(one, other)
 
 /**
- * The projection `messages`: where each message stands, for searching and counting; what it says is in its stream (see listMessages.ts). It
- * is derived, always a little behind, and rebuildable; readers see the live generation. `project` is version-gated: an older view never replaces a
- * newer one, and the position moves in the same transaction as its rows.
+ * The projection `messages`: the state of each message, for searching and counting; its content is in its stream
+ * (listMessages.ts). Rebuildable, a little behind; readers see the live generation. `project` is gated by version, and
+ * moves the position in the same transaction.
  */
 export class MessageViews extends Context.Service<
   MessageViews,
   {
-    /** Newest first; a page may hold fewer than there are, see `Page`. Null: of all orgs. */
+    /** Newest first; a page may be short (`Page`). Null: of all orgs. */
     readonly list: (orgId: OrgId | null, filter: MessageFilter, page: PageRequest) => FromStore<Page<Listed>>
-    /** Ended in FAILED or DEAD_LETTER and not replayed since; the newest dead letter first. Null: of all orgs. */
+    /** Dead letters that were not replayed since, the newest first. Null: of all orgs. */
     readonly deadLetters: (orgId: OrgId | null, filter: DeadLetterFilter, page: PageRequest) => FromStore<Page<Listed>>
     readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => FromStore<DeadCount>
-    /** How many messages are in each status whose present run this replay opened; statuses of none are absent. */
+    /** The number of messages in each status whose present epoch this replay opened. */
     readonly ofReplay: (id: ReplayId) => FromStore<ReadonlyMap<MessageStatus, number>>
-    /** Waiting messages of all orgs that should end by themselves at this time (`endsAt`), the longest over first. */
+    /** Waiting messages of all orgs that should end by this time (`endsAt`), the longest over first. */
     readonly ending: (at: DateTime.Utc, page: PageRequest) => FromStore<Page<MessageId>>
-    /** All messages of the dossier on that channel, by id, after `after`: also those that the lists do not have yet. */
+    /** All messages of the dossier on that channel, by id: also those that the lists do not have yet. */
     readonly ofDossier: (of: ConsentOf, after: MessageId | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
     readonly stats: (orgId: OrgId | null) => FromStore<Stats>
     /** Writes nothing and answers false when the run has left the step's `from`: another process projected. */

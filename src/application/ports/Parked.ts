@@ -3,8 +3,8 @@ import type { MessageId, OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
 /**
- * `unreadable`: a stored fact is none that this release can read. `failed`: Posthaste fails while it works on the stream. `lost`: the message is
- * open and in no place of the queue.
+ * `unreadable`: this release can't read a stored fact. `failed`: Posthaste fails while it works on the stream. `lost`:
+ * the message is open and in no place of the queue.
  */
 export const parkedReasons = ["unreadable", "failed", "lost"] as const
 export type ParkedReason = (typeof parkedReasons)[number]
@@ -16,11 +16,9 @@ export interface ParkedStream {
 }
 
 /**
- * Streams that Posthaste can't process. A parked message is in no batch and in no lane; those behind it in its line wait. Each reader of
- * the log goes on without the facts of a parked stream; what it leaves out comes back when its rows are built anew, and alerts and facts
- * for a broker stay out. The facts stay where they are, and say where a message belongs once it can be read (see store/repair.ts).
- *
- * - `park` answers the streams that were not parked before, so that the log names each once.
+ * Streams that Posthaste can't process. A parked message is in no batch and in no lane; those behind it in its line
+ * wait. Readers of the log leave its facts out; rebuilt rows have them again, alerts and facts for a broker do not.
+ * `park` answers the streams that were not parked before, so that the log names each once.
  */
 export class Parked extends Context.Service<
   Parked,
@@ -29,8 +27,8 @@ export class Parked extends Context.Service<
     readonly unpark: (streams: ReadonlyArray<string>) => FromStore<void>
     readonly find: (orgId: OrgId, id: MessageId) => FromStore<ParkedStream | null>
     /**
-     * Open messages, as the list knows them, that are in no lane, line or batch and are not parked; all or those of `among`. The list lags, and a
-     * message that has just moved may be one of them.
+     * Open messages, as the list knows them, that are in no lane, line or batch and are not parked; all or those of
+     * `among`. The list lags, so a message that has just moved may be one.
      */
     readonly lost: (among: ReadonlyArray<MessageId> | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
     /** Of all orgs, by stream. */

@@ -4,62 +4,61 @@ import type { DestinationId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { Topic } from "./Pulse.ts"
 
-/** A process of this Posthaste, as it describes itself. */
+/** A process of this installation, as it describes itself. */
 export interface Registration {
   readonly id: string
   readonly host: string
   readonly pid: number
   readonly roles: ReadonlyArray<string>
-  /** Of the release it runs. */
+  /** The release. */
   readonly version: string
-  /** It is to use Posthaste's own broker; only with the role relay does it. */
+  /** True if it is to use Posthaste's own broker; with the role relay it does. */
   readonly broker: boolean
-  /** Whether that broker is away; null while the process does not try to reach it. */
+  /** Null while the process does not try to reach it. */
   readonly brokerAway: boolean | null
-  /** The process's own clock minus the store's, in milliseconds; null until it was measured. */
+  /** The process's own clock minus the store's; null until it was measured. */
   readonly clockOffsetMs: number | null
 }
 
 export interface Process extends Omit<Registration, "brokerAway"> {
-  /** When it registered first, by the store's clock. */
+  /** By the store's clock. */
   readonly since: DateTime.Utc
   readonly lastSeen: DateTime.Utc
   /** Seen within `SEEN_WITHIN_MS`. */
   readonly alive: boolean
 }
 
-/** How often a process says that it is there. */
+/** The interval of heartbeats. */
 export const BEAT_EVERY_MS = 2_000
 /** A process that has been silent for longer counts as dead. */
 export const SEEN_WITHIN_MS = 20_000
-/** How long a process that vanished is still listed. */
+/** The time that a vanished process is listed. */
 export const KEPT_FOR_MS = 3_600_000
-/** How long a process leads without another heartbeat. */
+/** The lease of the leader. */
 export const LEADS_FOR_MS = 10_000
 
 /** The store's answer to a heartbeat. */
 export interface Beat {
   readonly at: DateTime.Utc
-  /** The process leads until `LEADS_FOR_MS` after it asked. */
+  /** Valid until `LEADS_FOR_MS` after the question. */
   readonly leads: boolean
-  /** The topics of which something is due before the next heartbeat. */
+  /** The topics with something due before the next heartbeat. */
   readonly due: ReadonlyArray<Topic>
-  /** The figures that the leader published last. */
+  /** As the leader published them last. */
   readonly figures: Figures | null
   readonly figuresAgeSeconds: number
 }
 
-/** What the queue holds, of all orgs together. */
+/** The queue, of all orgs together. */
 export interface QueueCounts {
   /** Messages that wait for an attempt, by channel; as the lists know it. */
   readonly waiting: Readonly<Record<string, number>>
-  /** Messages that can't be processed. */
   readonly parked: number
-  /** How long the oldest message that is due has been due; 0 when none is. */
+  /** 0 when none is due. */
   readonly oldestDueSeconds: number
   /** Destinations that have had messages, by the state of their circuit. */
   readonly circuits: Readonly<Record<string, number>>
-  /** Messages in the queue of each destination that was asked for; counted up to 100,000. */
+  /** Messages of each requested destination; counted up to 100,000. */
   readonly destinations: Readonly<Record<string, number>>
   /** Commands of callers' transactions that were refused in the last 15 minutes; counted up to 100,000. */
   readonly refusedCommands: number
@@ -67,27 +66,27 @@ export interface QueueCounts {
 
 /** The figures of the whole installation. */
 export interface Figures extends QueueCounts {
-  /** How old the oldest fact is that a projection has not read; 0 when it has read all. */
+  /** The age of the oldest fact that a projection has not read; 0 when it has read all. */
   readonly projectionLagSeconds: Readonly<Record<string, number>>
-  /** How long the transaction is open that keeps every reader of the log where it is; 0 without one. */
+  /** The age of the transaction that stops every reader of the log; 0 without one. */
   readonly stallSeconds: number
   /** The reasons of the installation's troubles. */
   readonly troubles: ReadonlyArray<string>
-  /** How long the oldest transaction is open that holds back what was deleted, once it is a minute; 0 without one. */
+  /** The age of the oldest transaction that keeps deleted rows from vacuum, from a minute on; else 0. */
   readonly oldestTransactionSeconds: number
-  /** Whether Posthaste's own broker is away; null while no process needs it. */
+  /** Null while no process needs it. */
   readonly brokerAway: boolean | null
 }
 
-/** Something of the database that keeps what others have deleted from being cleared away. */
+/** A holder of deleted rows in the database. */
 export interface OpenTransaction {
   readonly kind: "transaction" | "prepared" | "slot"
   /** Null where no process stands behind it. */
   readonly pid: number | null
-  /** The name that its program gives itself; the name of a prepared transaction or of a replication slot. */
+  /** The name of the program, the prepared transaction or the replication slot. */
   readonly name: string
   readonly database: string | null
-  /** Null of a slot: the database does not know. */
+  /** Null for a slot: the database does not know. */
   readonly since: DateTime.Utc | null
 }
 
@@ -99,13 +98,12 @@ export interface PoolCount {
 }
 
 /**
- * The processes of this Posthaste, and the installation as a whole.
+ * The processes of this installation.
  *
- * - A process beats again and again, and leaves when it stops in order; one that was killed is listed as not alive for an hour. All
- *   times are the store's.
- * - One process leads at a time: the first that beats once nobody leads, until its lease runs out or it leaves.
- * - The leader carries out maintenance and publishes figures. Nothing else decides by this: who may do what is settled by leases of
- *   batches and versions of streams.
+ * - A process beats, and leaves when it stops in order; a killed one is listed as not alive for an hour. All times
+ *   are the store's.
+ * - One process leads: the first that beats while there is no leader, until its lease runs out or it leaves. It
+ *   carries out maintenance and publishes figures; leases of batches and versions of streams settle everything else.
  */
 export class Processes extends Context.Service<
   Processes,

@@ -3,8 +3,8 @@ import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
 
 /**
- * The rows of one projection in one generation, and their progress. One run of each projection is live: its rows are
- * read. Beside it there may be one that is being built.
+ * The rows of one projection in one generation, and their progress. One run of each projection is live, the one that is
+ * read; another may be under construction.
  */
 export interface Run {
   readonly name: string
@@ -14,7 +14,7 @@ export interface Run {
   readonly live: boolean
   /** All facts up to here are in the rows; null before the first fact. */
   readonly position: Position | null
-  /** How many facts it has read. */
+  /** Facts read. */
   readonly facts: number
   /** The approximate number of facts when the run began. */
   readonly total: number
@@ -22,7 +22,7 @@ export interface Run {
   readonly startedAt: DateTime.Utc
 }
 
-/** One move of a run. It is written only while the run's position is `from`, so it happens once. */
+/** A move of a run, written only while the run's position is `from`. */
 export interface Step {
   readonly generation: number
   readonly from: Position | null
@@ -30,7 +30,7 @@ export interface Step {
   readonly facts: number
 }
 
-/** A transaction that is open and keeps all readers of the whole log where they are. */
+/** An open transaction that stops all readers of the log. */
 export interface Stall {
   readonly pid: number
   readonly application: string
@@ -38,24 +38,22 @@ export interface Stall {
 }
 
 /**
- * Which rows of each projection are live, which are being built, and the progress of each. The port of each projection
- * writes its rows (such as `MessageViews.project`), in the same transaction as the position.
+ * The runs of each projection. Its own port writes the rows (`MessageViews.project`), in the transaction of the
+ * position, by compare-and-set.
  *
- * - A run moves by compare-and-set on its position: of several writers of the same step one succeeds.
- * - The rows of a build are not read until `swap` makes it the live run, in one step for all readers.
- * - `build` answers the build that is under way if its fold is not older than the requested one. After a crash the
- *   build is found again at its last position.
+ * - The rows of a build are not read until `swap` makes it live, in one step for all readers.
+ * - `build` answers the build under way if its fold is not older than the requested one, also after a crash.
  * - Rows that `Retention` forgets leave every generation, and no concurrent step brings them back.
  */
 export class Projections extends Context.Service<
   Projections,
   {
     readonly runs: FromStore<ReadonlyArray<Run>>
-    /** The new run is live at once when no run is live yet. */
+    /** Live at once when no run is live. */
     readonly build: (name: string, version: number, total: number) => FromStore<Run>
     /** False, and nothing changes, unless the build's position is that of the live run. */
     readonly swap: (name: string, generation: number) => FromStore<boolean>
-    /** The transaction that keeps the log from being read on, if it has done so for that long. */
+    /** The transaction that stops readers of the log for longer than that. */
     readonly stall: (longerThan: Duration.Duration) => FromStore<Stall | null>
   }
 >()("posthaste/application/ports/Projections") {}

@@ -10,12 +10,11 @@ export interface Listener {
 }
 
 /**
- * Wakes sleeping loops, so that none of them has to poll.
+ * Wakes sleeping loops, so that none has to poll.
  *
- * - `wake` is called after a commit that makes work of a topic: it wakes the listeners of this process at once, and those of other
- *   processes soon.
- * - `ring` wakes the listeners of this process only: the heartbeat calls it for each topic of which something is due.
- * - A wake is a hint and may be lost: the heartbeat finds the work within two seconds.
+ * - `wake` follows a commit that makes work of a topic: it wakes listeners of this process at once, of others soon.
+ * - `ring` wakes this process only: the heartbeat calls it for each topic of which something is due.
+ * - A wake may be lost: the heartbeat finds the work within two seconds.
  */
 export interface PulseService {
   readonly wake: (...topics: ReadonlyArray<Topic>) => Effect.Effect<void>
@@ -39,7 +38,7 @@ export const makeListeners = (): Pick<PulseService, "ring" | "listener"> => {
   }
 }
 
-/** By default no other process listens. */
+/** The default reaches no other process. */
 export const Pulse = Context.Reference<PulseService>("posthaste/application/ports/Pulse", {
   defaultValue: () => {
     const { ring, listener } = makeListeners()

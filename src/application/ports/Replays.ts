@@ -3,7 +3,7 @@ import type { EventId, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import type { DeadLetterFilter, MissedEvents, ReplayRequested, WaitingFilter } from "../../domain/replay/facts.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
-/** A dead letter, or a message that waited, at the time of the request: with a higher epoch it is another by now. */
+/** A dead or waiting message at the time of the request; with a higher epoch it is another one. */
 export interface DeadItem {
   readonly messageId: MessageId
   readonly epoch: number
@@ -20,7 +20,7 @@ export type ReplayItem = DeadItem | MissedItem
 /** The request and the number of its items. The progress is in the replay's journal. */
 export interface ReplayJob extends Omit<ReplayRequested, "type"> {
   readonly id: ReplayId
-  /** There may be more to find: `matched` is the number of the items so far. The journal begins when the search is over. */
+  /** The search goes on: `matched` counts the items so far. The journal begins when it is over. */
   readonly searching: boolean
 }
 
@@ -29,7 +29,7 @@ export interface Opening extends Omit<ReplayJob, "matched" | "searching"> {
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null
 }
 
-/** The dead letters themselves, or what the store finds them, waiting messages or the missed events by. */
+/** The dead letters themselves, or the filter by which the store finds the items. */
 export type ReplaySet =
   | { readonly items: ReadonlyArray<DeadItem> }
   | { readonly filter: DeadLetterFilter }
@@ -38,25 +38,23 @@ export type ReplaySet =
 
 export type OpenResult =
   | { readonly type: "Opened"; readonly job: ReplayJob }
-  /** The key was used before, for this replay. Nothing was written. */
+  /** The key was used for this replay. Nothing was written. */
   | { readonly type: "DuplicateKey"; readonly job: ReplayJob; readonly requestHash: string }
 
 /**
- * The dead letters or missed events of each replay, and the replays that have work left.
+ * The items of each replay, and the replays that have work left.
  *
- * - `open` stores the request and its key, and the dead letters where the request lists them. Once it answers, the
- *   replay happens, whatever crashes. It takes no longer for many items than for few.
- * - `search` adds the next items of those that a filter or the missed events describe, at most so many, each once, and
- *   answers the job after it. An item was dead, or published, when the replay was requested: what comes later is in no set.
- *   Anybody may search at any time; a search that is over finds nothing.
- * - `endSearch` ends it: what was not found by then is not in the set.
- * - An event is missed when its destination never had a message of it, not even one that is forgotten, and its body is
+ * - `open` stores the request and its key, and listed dead letters. Once it answers, the replay happens, whatever
+ *   crashes. It is as fast for many items as for few.
+ * - `search` adds the next `limit` items of a filter, each once, and answers the job after it. An item was dead, or
+ *   published, when the replay was requested. Any process may search; a search that is over finds nothing. `endSearch`
+ *   ends it.
+ * - An event is missed when its destination never had a message of it, not even a forgotten one, and its body is
  *   still there.
  * - Items are numbered from 1 in the order their messages were accepted, or their events were published.
- * - `take` hands a replay to one caller. No other caller gets it until `lease` has passed or it was put `back`, and
- *   then not before the pause is over. Replays take turns. The lease saves double work; the version check of a
- *   message's stream is what prevents a second replay of the message.
- * - `close` ends it: it is not taken again, and its items are deleted.
+ * - `take` hands a replay to one caller until `lease` has passed or it was put `back` and the pause is over. Replays
+ *   take turns. The version check of a message's stream prevents a second replay of it.
+ * - `close` ends it and deletes its items.
  */
 export class Replays extends Context.Service<
   Replays,
@@ -65,7 +63,6 @@ export class Replays extends Context.Service<
     readonly search: (job: ReplayJob, limit: number) => FromStore<ReplayJob>
     readonly endSearch: (id: ReplayId) => FromStore<void>
     readonly get: (orgId: OrgId, id: ReplayId) => FromStore<ReplayJob | null>
-    /** The replay that was requested under this key. */
     readonly requestedUnder: (orgId: OrgId, key: string) => FromStore<Pick<ReplayJob, "id"> | null>
     /** Newest first. */
     readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<ReplayJob>>

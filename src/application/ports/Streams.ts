@@ -4,11 +4,11 @@ import type { RecordedFact } from "../../domain/recorded.ts"
 import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { Position, StreamVersion } from "./EventStore.ts"
 
-/** Facts of one message that were, or are to be, appended together. */
+/** Facts of one message that are appended together. */
 export interface Writing {
   readonly messageId: MessageId
   readonly expected: StreamVersion
-  /** Names the append: it is the same for every repeat of it, and no other append's. */
+  /** Names the append: the same for its repeats, and only for them. */
   readonly writing: string
   readonly at: DateTime.Utc
   readonly actor: string | null
@@ -17,7 +17,7 @@ export interface Writing {
 
 /** A piece of the log of all streams. */
 export interface Heard {
-  /** The highest version that was heard of each message. */
+  /** The highest version of each message in it. */
   readonly versions: ReadonlyMap<MessageId, StreamVersion>
   readonly writings: ReadonlyArray<string>
   /** The end of the piece. */
@@ -27,11 +27,11 @@ export interface Heard {
 /**
  * The streams of messages in another store, where they are the truth and PostgreSQL's log a copy.
  *
- * - `append` writes all facts or none, and only on top of `expected`. A repeat of a writing that is there answers `Appended`. Two writings
- *   with one `expected` never both succeed. `Removed`: the stream has ended for good.
- * - `read` gives what was appended after a version, in order; nothing for a stream that was removed or never was.
- * - `remove` ends a stream for good, also one that never was. With `unless` "there" it does so only while the stream has no facts, and
- *   answers false, having done nothing, where it has some.
+ * - `append` writes all facts or none, and only on top of `expected`; of two writings with one `expected` one
+ *   succeeds. A repeat of a stored writing answers `Appended`. `Removed`: the stream has ended for good.
+ * - `read` gives what was appended after a version, in order; nothing for a removed or unknown stream.
+ * - `remove` ends a stream for good, also one that never was; with `unless` "there" only while it has no facts, else
+ *   false.
  * - `follow` gives the log from beyond a position on, with what belongs to other users of the store.
  */
 export class Streams extends Context.Service<

@@ -8,43 +8,41 @@ export interface Subject {
   readonly messageId: MessageId
   readonly queued: MessageQueued
   readonly epoch: number
-  /** When the attempt that these facts are about was due; null where no attempt is. */
+  /** When the attempt was due; null where no attempt is. */
   readonly dueAt: DateTime.Utc | null
-  /** Who commanded it (see commandedBy.ts); absent: Posthaste itself. */
+  /** The actor; absent: Posthaste itself. */
   readonly by?: string | null
 }
 
-/** What one append stored of a message. */
+/** The facts of one message that one append stored. */
 export interface Stored {
   readonly subject: Subject
   readonly facts: ReadonlyArray<MessageFact>
 }
 
-/** Why a message was refused; the last five before any message was read. */
+/** The last five come before any message is read. */
 export type Rejection =
   | ("invalid" | "blocked" | "key_reused" | "suspended" | "limit_reached")
   | ("unauthorized" | "too_large" | "unsupported_media_type" | "too_many" | "unavailable")
 
 /**
- * Tells whoever watches this process what it did: the metrics, and the log. It decides nothing, fails never and waits for
- * nothing. Nobody watches unless a process says who (`Telemetry` has a default), so no test needs to know it.
- *
- * It is told of a fact only after this process saw the fact stored. A process that is killed between the commit and the
- * answer, or that loses the answer, stored a fact that nobody was told of: exact figures come from the facts.
+ * Tells the metrics and the log of this process's actions. It decides nothing, never fails and never waits; the default
+ * tells nothing. It hears of a fact only after this process saw it stored: a process that dies between commit and
+ * answer tells nothing, so exact figures come from the facts.
  */
 export interface Watcher {
-  /** `via` names the way in (see via.ts). */
+  /** `via` names the way in (via.ts). */
   readonly accepted: (queued: MessageQueued, via: string) => void
   readonly rejected: (via: string, reason: Rejection) => void
   /** Facts of an attempt, a receipt or an ending, stored by one append. */
   readonly stored: (subject: Subject, facts: ReadonlyArray<MessageFact>, at: DateTime.Utc) => void
-  /** The same of many messages at once. */
+  /** Of many messages at once. */
   readonly storedInBulk: (all: ReadonlyArray<Stored>, at: DateTime.Utc) => void
   readonly circuitChanged: (destination: DestinationId, facts: ReadonlyArray<CircuitFact>) => void
-  /** An attempt is handed to its channel; `sendingEnded` follows, whatever happens. */
+  /** An attempt is handed to its channel; `sendingEnded` always follows. */
   readonly sendingBegan: (channel: ChannelName) => void
   readonly sendingEnded: (channel: ChannelName) => void
-  /** Another worker took over a batch that this one held. */
+  /** Another worker took over a batch of this one. */
   readonly leaseLost: () => void
 }
 
@@ -65,7 +63,6 @@ export const Telemetry = Context.Reference<Watcher>("posthaste/application/ports
   defaultValue: () => unwatched
 })
 
-/** Tells several watchers. */
 export const both = (one: Watcher, other: Watcher): Watcher => ({
   accepted: (queued, via) => {
     one.accepted(queued, via)

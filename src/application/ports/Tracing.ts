@@ -3,9 +3,8 @@ import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 
-/** A span that is under way. */
 export interface OpenSpan {
-  /** What whoever is called next gets, in the form of W3C's `traceparent`. */
+  /** For the next callee, in the form of W3C's `traceparent`. */
   readonly traceparent: string
 }
 
@@ -14,21 +13,18 @@ export interface TracedAttempt {
   readonly queued: MessageQueued
   readonly epoch: number
   readonly attempt: number
-  /** When it was due. */
   readonly dueAt: DateTime.Utc
 }
 
 /**
- * Spans of what happens to messages. A message keeps the `traceparent` it was accepted under, so that its attempts join its
- * trace days later and in other processes.
- *
- * Without an exporter nothing is built: a message keeps the caller's `traceparent`, and its receiver gets it. Attributes
- * name things by their ids and Posthaste's own codes; they hold no body, no secret and no address.
+ * Spans of messages. A message keeps the `traceparent` it was accepted under, so that attempts join its trace days
+ * later and in other processes; its receiver gets it. Without an exporter nothing is built. Attributes hold ids and
+ * codes, no body, secret or address.
  */
 export interface Tracer {
-  /** Null where the message belongs to no trace that anybody keeps: it then keeps what the caller gave. */
+  /** Null where no exporter keeps the trace: the message keeps the given one. */
   readonly acceptance: (given: string | null, about: MessageQueued, id: MessageId, via: string) => Acceptance | null
-  /** Null where the message belongs to no trace that anybody keeps. */
+  /** Null where no exporter keeps the trace. */
   readonly attempt: (about: TracedAttempt) => AttemptSpan | null
   /** Facts about an attempt that another worker left open: its own span was lost with that worker. */
   readonly abandoned: (about: Omit<TracedAttempt, "attempt">, facts: ReadonlyArray<MessageFact>) => void

@@ -12,20 +12,20 @@ export interface Notice {
 }
 
 /**
- * How Meta reports the fate of messages. Nothing here fails or trusts: any sender can post a body until `isSigned` has
- * proven that it was signed with an app secret that only Meta and the account's owner know.
+ * Reads notices from Meta. Nothing here fails or trusts: any sender can post a body until `isSigned` has proven that it
+ * was signed with an app secret that only Meta and the account's owner know.
  */
 export class WhatsAppReceipts extends Context.Service<
   WhatsAppReceipts,
   {
     /**
-     * The phone number ids in a body, each once. They prove nothing: they say whose secret to try. Null where more are named than Meta
-     * would.
+     * The phone number ids in a body, each once: they only say whose secret to try. Null where there are more than Meta
+     * would name.
      */
     readonly numbersIn: (body: Uint8Array) => ReadonlyArray<string> | null
     /** Takes as long for a wrong signature as for the right one. */
     readonly isSigned: (body: Uint8Array, signature: string, appSecret: Redacted.Redacted) => boolean
-    /** A failure names the fault of the whole body; entries that make no sense are left out. */
+    /** A failure is a fault of the whole body; senseless entries are left out. */
     readonly read: (body: Uint8Array) => Result.Result<ReadonlyArray<Notice>, string>
     /** A failure says why this status is no receipt. */
     readonly receiptOf: (status: string) => Result.Result<Receipt, string>
