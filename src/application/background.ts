@@ -1,10 +1,6 @@
 /**
- * A loop that runs until it is interrupted: the same step again and again. The step brings its own pause; this handles
- * its failures.
- *
- * - While a store does not answer, the loop pauses and tries again. `StoreHealth` is told; without one that keeps count
- *   the loop warns when that begins, not at every try.
- * - A defect is logged, and the loop goes on after the same pause: a bug in one step may not end the steps after it.
+ * A loop that repeats a step until it is interrupted. While a store does not answer, it pauses, tries again and tells
+ * `StoreHealth`. A defect is logged, and the loop goes on after the same pause.
  */
 import { type Duration, Effect } from "effect"
 import { Pulse, type Topic } from "./ports/Pulse.ts"
@@ -33,10 +29,10 @@ export const background = <E extends Unavailable, R>(
     )
   })
 
-/** The heartbeat rings what is due: this is only for a heartbeat that fails. */
+/** For a heartbeat that fails: else it rings. */
 const LOOK_EVERY = "30 seconds"
 
-/** Repeats a step as long as it answers that there may be more, then waits until the topic is rung. */
+/** Repeats a step until it answers false, then waits until the topic is rung. */
 export const backgroundOn = <E extends Unavailable, R>(
   topic: Topic,
   task: string,

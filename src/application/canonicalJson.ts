@@ -1,10 +1,10 @@
 /**
- * JSON text by its meaning: two texts that say the same become the same text. The order of members, white space, escapes and the
- * spelling of numbers don't count (`1.10`, `1.1` and `11e-1` are one number, of any number of digits); of two members with one name the
- * last counts. So a request that is repeated by another process, language or way in is known again.
+ * JSON text by its meaning: order of members, white space, escapes and spelling of numbers don't count (`1.10` and
+ * `11e-1` are one number); of two members with one name the last counts. So a repeated request is known again,
+ * whichever language or way in wrote it.
  */
 export const canonicalJson = (text: string): string => {
-  // The types of the compiler know the third argument of a reviver not yet.
+  // TypeScript's types lack the third argument of a reviver.
   const parse = JSON.parse as (
     text: string,
     revive: (key: string, value: unknown, from: { source: string }) => unknown
@@ -29,7 +29,7 @@ const written = (value: unknown): string => {
   return `{${members.map((name) => `${JSON.stringify(name)}:${written((value as Record<string, unknown>)[name])}`).join(",")}}`
 }
 
-/** Digits without zeros at either end, and the power of ten that they are multiplied by. */
+/** Digits without zeros at either end, and a power of ten. */
 const canonicalNumber = (source: string): string => {
   const [, sign = "", whole = "", fraction = "", power = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(
     source

@@ -1,12 +1,7 @@
 /**
- * The one way to change anything that is stored as facts: load the state, decide on it, append the decision on top of
- * the loaded version. After another writer was first, load and decide again.
- *
- * - Nothing is written on top of a state that was not loaded (or known): the store refuses every other version.
- * - No two decisions are made on one state, so a late command sees the effect of the earlier one.
- * - How long to go on is the caller's patience, and the caller's only choice.
- *
- * It knows neither messages nor journals: the caller brings the loading, the decision and the append.
+ * The one way to change anything that is stored as facts: load the state, decide, append on top of the loaded version,
+ * and begin again when another writer was first. No two decisions are made on one state. The caller brings loading,
+ * decision, append and patience.
  */
 import { Effect, Schedule, Schema } from "effect"
 import type { MessageId } from "../domain/ids.ts"
@@ -19,7 +14,7 @@ import { type JournalFact, type JournalName, Journals } from "./ports/Journals.t
 /** Another writer was first each time. Nothing was written; asking again will help. */
 export class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
 
-/** What to append, and the command's answer once it is there. Without an entry there is nothing to append. */
+/** The append, or null for none, and the command's answer once it is stored. */
 export interface Decision<Entry, Answer> {
   readonly entry: Entry | null
   readonly answer: Answer
@@ -41,11 +36,11 @@ interface Typed {
 type Refusal<Result> = Exclude<Result, { readonly type: "Appended" | "VersionConflict" }>
 
 export interface Patience {
-  /** How many states may be decided on before `Overtaken`. */
+  /** The decisions before `Overtaken`. */
   readonly tries: number
   /**
-   * Repeats the command while the store does not answer. The append may or may not have been stored, so the state is
-   * loaded again. Left out, the caller gets `StoreUnavailable`.
+   * Repeats the command while the store does not answer, from the loading on: the append may have been stored. Absent:
+   * the caller gets `StoreUnavailable`.
    */
   readonly unavailable?: { readonly schedule: Schedule.Schedule<unknown>; readonly while: () => boolean }
 }
@@ -74,7 +69,9 @@ export const whileUnavailable = <A, E, R>(
 
 const isUnavailable = (error: unknown): boolean => (error as StoreUnavailable)._tag === "StoreUnavailable"
 
-/** No generator, and no step of the fiber for a decision that is there at once: with them a delivery costs a tenth more. */
+/**
+ * No generator, and no step of the fiber for a decision that is there at once: with them a delivery costs a tenth more.
+ */
 const untilAppended = <State, Entry, Result extends Typed, Answer, E1, R1, E2, R2, E3, R3>(
   steps: Command<State, Entry, Result, Answer, E1, R1, E2, R2, E3, R3>,
   known: State | null,
@@ -97,7 +94,7 @@ const untilAppended = <State, Entry, Result extends Typed, Answer, E1, R1, E2, R
 export const appendToMessage = (entry: Append) =>
   Effect.flatMap(EventStore, (store) => Effect.map(store.append([entry]), (results) => results[0]!))
 
-/** The same for an entry without fence, gate and key: nothing but its version can refuse it. */
+/** For an entry without fence, gate and key: only its version can refuse it. */
 export const appendFreely = (entry: Append) =>
   Effect.map(appendToMessage(entry), ({ type }) => {
     if (type === "Appended" || type === "VersionConflict") return { type }
@@ -120,12 +117,9 @@ export const appendToJournal =
     })
 
 /**
- * The same for several messages, which are loaded together and appended to together; each is decided on its own.
- * Answers the decisions' answers, in no promised order. A message whose entry was refused for another reason than its
- * version has none.
- *
- * A message whose stream can't be read, or whose history no law allows, is left out alone: `leftOut` hears of it, and the others
- * go on.
+ * A command to several messages, loaded and appended together, each decided alone. Answers the decisions' answers in
+ * any order, without those of entries that were refused for another reason than their version. A message that can't be
+ * processed goes to `leftOut`, and the others go on.
  */
 export const commandMessages = Effect.fnUntraced(function* <
   Item extends { readonly messageId: MessageId },
@@ -163,7 +157,7 @@ export const commandMessages = Effect.fnUntraced(function* <
     },
     patience
   )
-  /** One by one, once something was wrong with one of them. */
+  /** After a defect: finds the message that causes it. */
   const alone = Effect.fnUntraced(function* (item: Item) {
     open = [item]
     yield* Effect.catchDefect(settle, (defect) => leftOut(item, defect))

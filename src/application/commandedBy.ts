@@ -1,7 +1,4 @@
-/**
- * Who is behind a command: `operator`, or `key:<id>` of an org's key. It is kept with the facts that the command
- * leads to. Null is Posthaste itself: its workers, its replays, its clean-up.
- */
+/** The actor of a command, kept with its facts: `operator`, or `key:<id>` of an org's key. Null is Posthaste itself. */
 import { Context } from "effect"
 
 export const CommandedBy = Context.Reference<string | null>("posthaste/application/CommandedBy", {

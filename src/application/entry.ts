@@ -1,6 +1,6 @@
 /**
- * Makes one entry of an append from decided facts. The message is evolved fact by fact, so an entry holds only history
- * that the law allows. The entry carries the queue change of the last fact that has one.
+ * Makes one entry of an append from decided facts. The message is evolved fact by fact, so an entry holds only lawful
+ * history. It carries the queue change of the last fact that has one.
  */
 import type { DateTime } from "effect"
 import type { MessageId } from "../domain/ids.ts"
@@ -12,7 +12,7 @@ import type { Append } from "./ports/EventStore.ts"
 
 type Extra = Partial<Pick<Append, "actor" | "org" | "fence" | "gate" | "opening" | "response">>
 
-/** `before` is the message at version `expected`; `after` is what it becomes once the entry is appended. */
+/** `before` is the message at version `expected`, `after` once the entry is appended. */
 export const entryOf = (
   id: MessageId,
   before: Message,
@@ -34,5 +34,5 @@ export const entryOf = (
   }
 }
 
-/** Whose message the facts open. */
+/** The org of a new message. */
 const openedFor = ([first]: ReadonlyArray<MessageFact>) => (first?.type === "MessageQueued" ? first.orgId : null)

@@ -1,37 +1,36 @@
-/** Words that every room of the application shares: what the world says no with, and how a list is answered. */
+/** The failures and lists that every room of the application shares. */
 import { type Effect, Schema } from "effect"
 
-/** The store could not answer. What was being written may or may not have been written. */
+/** The store did not answer. A write may or may not have happened. */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   cause: Schema.Defect(),
-  /** What does not answer, for the operator, where the adapter knows it in words. */
+  /** For the operator, where the adapter can name it. */
   says: Schema.optionalKey(Schema.String)
 }) {}
 
-/** The answer of a store that may not answer. */
 export type FromStore<A> = Effect.Effect<A, StoreUnavailable>
 
-/** What is wrong with one field of a request, in words its writer can act on. */
+/** A fault in one field of a request, in words for its writer. */
 export interface Fault {
   readonly field: string
   readonly reason: string
 }
 
-/** The destination would move to another place and take secrets there. Nothing was changed: the request must bring them. */
+/** The destination would move to another place with its secrets. Nothing was changed: the request must bring them. */
 export class SecretsNeeded extends Schema.TaggedError<SecretsNeeded>()("SecretsNeeded", {
   faults: Schema.Array(Schema.Struct({ field: Schema.String, reason: Schema.String }))
 }) {}
 
 /**
- * One page of a list; `nextCursor` is null on the last. What is looked at for a page is bounded, so any page may have fewer items than were
- * asked for, even none, and others follow it all the same: whoever wants all goes on until there is no cursor.
+ * One page of a list; `nextCursor` is null on the last. The work for a page is bounded, so any page may be short or
+ * empty though others follow.
  */
 export interface Page<A> {
   readonly items: ReadonlyArray<A>
   readonly nextCursor: string | null
 }
 
-/** What is read for a page has so many bytes, and those of one item more. */
+/** The bytes that are read for a page, with one item beyond them. */
 export const PAGE_READ_BYTES = 1024 * 1024
 
 /** `cursor` is the `nextCursor` of the page before; null asks for the first page. */

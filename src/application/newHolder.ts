@@ -1,4 +1,4 @@
-/** The name under which a process holds what one process at a time may do: a UUID of dice. */
+/** The name of a process as the holder of a lease: a random UUID. */
 import { Effect, Random } from "effect"
 
 export const newHolder: Effect.Effect<string> = Effect.map(Random.Random, (random) => {

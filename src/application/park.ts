@@ -1,4 +1,4 @@
-/** Streams that can't be processed: work goes on without them, and they are parked (see Parked.ts). */
+/** Parks streams that can't be processed, so that work goes on without them (Parked.ts). */
 import { Effect, Result } from "effect"
 import { UnreadableFact } from "../domain/recorded.ts"
 import type { LoggedFact } from "./ports/EventStore.ts"
@@ -6,11 +6,13 @@ import { Parked } from "./ports/Parked.ts"
 
 export interface Processed<A> {
   readonly answer: A
-  /** The streams that were left out. */
   readonly parked: ReadonlySet<string>
 }
 
-/** Does `work` on facts of the log, without the streams it fails on. It may be done several times, with fewer facts, so it must change nothing. */
+/**
+ * Does `work` on facts of the log, without the streams it fails on. It may run several times, with fewer facts, so it
+ * must change nothing.
+ */
 export const parking = Effect.fnUntraced(function* <A, E, R>(
   facts: ReadonlyArray<LoggedFact>,
   work: (facts: ReadonlyArray<LoggedFact>) => Effect.Effect<A, E, R>
@@ -37,7 +39,10 @@ const tried = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<Result.Resu
     Effect.catchDefect((defect) => Effect.succeed(Result.fail(defect)))
   )
 
-/** Parks streams with the defect that each met, and says so once. An unreadable fact is named and not quoted: it may hold personal data. */
+/**
+ * Parks streams with the defect of each, and logs it once. An unreadable fact is named and not quoted: it may hold
+ * personal data.
+ */
 export const park = Effect.fnUntraced(function* (defects: ReadonlyMap<string, unknown>) {
   const reasons = new Map([...defects].map(([stream, defect]) => [stream, reasonOf(defect)] as const))
   for (const stream of yield* (yield* Parked).park(reasons)) {

@@ -1,6 +1,6 @@
 /**
- * Whether the store answers this process: one outage, however many parts of the process meet it. It begins with the first
- * call that got no answer and ends with the first answer after which nothing failed for a while. The log says both, once.
+ * Whether the store answers this process: one outage for all parts that meet it, from the first call without answer to
+ * the first answer after which nothing failed for a while. The log has both, once.
  */
 import { Clock, Context, Effect } from "effect"
 import { StoreUnavailable } from "./errors.ts"
@@ -10,30 +10,25 @@ const QUIET_MS = 2_000
 
 export interface Outage {
   readonly sinceMs: number
-  /** The parts of this process that met it, each with the time it did first. */
+  /** The parts of this process that met it, each with the time of the first failure. */
   readonly parts: ReadonlyMap<string, number>
-  /** What is wrong, in words. */
   readonly reason: string
 }
 
 export interface StoreHealthService {
-  /** `part` got no answer. True when somebody logs it already. */
+  /** `part` got no answer. True when it is logged already. */
   readonly failed: (part: string, cause: unknown) => Effect.Effect<boolean>
-  /** Somebody got an answer. */
   readonly answered: Effect.Effect<void>
   /** Null while the store answers. */
   readonly outage: () => Outage | null
 }
 
-/** By default nobody keeps count: whoever gets no answer logs it itself. */
+/** The default keeps no count: each caller logs its own failures. */
 export const StoreHealth = Context.Reference<StoreHealthService>("posthaste/application/storeHealth", {
   defaultValue: () => ({ failed: () => Effect.succeed(false), answered: Effect.void, outage: () => null })
 })
 
-/**
- * Tells of the calls of one task that get no answer, and repeat it: `StoreHealth` of each, the log where nobody else logs it, once until
- * one is answered.
- */
+/** Reports failed calls of one task to `StoreHealth`, and logs the first one if that does not. */
 export const outageOf = (store: StoreHealthService, task: string) => {
   let isTold = false
   return {

@@ -1,4 +1,4 @@
-/** W3C's `traceparent`: the trace a request belongs to, as its caller says. What is malformed counts as absent. */
+/** W3C's `traceparent`. A malformed one counts as absent. */
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 
 export interface TraceContext {
@@ -19,13 +19,13 @@ export const traceContextOf = (text: string | null | undefined): TraceContext | 
 export const traceparentOf = ({ traceId, spanId, sampled }: TraceContext): string =>
   `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`
 
-/** The caller's words in their one form; null where they name no trace. */
+/** The normalized form; null where it names no trace. */
 export const wellFormed = (text: string | null | undefined): string | null => {
   const context = traceContextOf(text)
   return context === null ? null : traceparentOf(context)
 }
 
-/** The trace that is kept somewhere, and so worth naming; null otherwise. */
+/** The id of a sampled trace, which alone is worth naming. */
 export const keptTraceOf = (traceparent: string | undefined): string | null => {
   if (traceparent === undefined) return null
   const context = traceContextOf(traceparent)

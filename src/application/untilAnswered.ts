@@ -1,6 +1,5 @@
 /**
- * A call that has nobody to answer while the store is away, and all the time: it is made again until the store answers.
- * `StoreHealth` is told; without one that keeps count, the log has one line when the waiting begins. `task` is for the log:
+ * Repeats a call until the store answers, for callers that have nobody to tell of an outage. `task` is for the log:
  * "obeying commands from RabbitMQ".
  */
 import { Effect } from "effect"

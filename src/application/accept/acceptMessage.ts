@@ -1,15 +1,7 @@
 /**
- * Turns requests into queued messages. Each request is judged on its own and answered in its place: a refused request
- * does not affect the others. `Accepted` means that the message is stored and survives any crash.
- *
- * A request with an idempotency key is accepted once: repeating it answers the same message (`AlreadyAccepted`),
- * another request with the same key is `KeyReused`, and the store decides which of two racing requests was first. On
- * `StoreUnavailable` a request may or may not have been accepted; repeating it with the same key is safe.
- *
- * A message that its dossier's consent forbids is `Blocked`, and a fact says so (see consents.ts).
- *
- * It leaves out the decoding of requests, the addressing (addressing.ts) and everything after
- * the queue.
+ * Turns requests into queued messages. Each request is judged alone and answered in its place. `Accepted`: the message
+ * is stored and survives any crash. A repeat under an idempotency key answers the same message (`AlreadyAccepted`),
+ * another request with the key `KeyReused`; the store decides races, so a repeat after `StoreUnavailable` is safe.
  */
 import { DateTime, Effect, Result } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
@@ -34,7 +26,7 @@ import { Via } from "../via.ts"
 import { type Addressing, addressesOf } from "./addressing.ts"
 import { newMessageIds } from "./messageIds.ts"
 
-/** The beginning of the idempotency keys of messages that Posthaste sends by itself, such as alerts. No caller may use it. */
+/** The prefix of the idempotency keys of Posthaste's own messages, such as alerts; refused in requests. */
 export const OWN_KEYS = "posthaste:"
 
 export interface MessageRequest extends MessageDetails {
@@ -42,11 +34,10 @@ export interface MessageRequest extends MessageDetails {
   readonly id?: MessageId
   readonly channel: ChannelName
   readonly to: string
-  /** Where at its destination it goes; absent: as the destination says. */
+  /** Absent: the destination's. */
   readonly routingKey?: string
-  /** The message that it sends again; absent: none. */
+  /** The message that it sends again. */
   readonly resendOf?: MessageId
-  /** It tests its destination. */
   readonly test?: true
   /** The replay that sends it. */
   readonly replayId?: ReplayId
@@ -56,7 +47,7 @@ export interface MessageRequest extends MessageDetails {
   /** The exact text to deliver. */
   readonly body: string
   readonly idempotencyKey: string | null
-  /** The trace that its caller names (W3C); it is no part of what the request says. */
+  /** The W3C trace of its caller; no part of the request's meaning. */
   readonly traceparent?: string | null
 }
 
@@ -160,14 +151,14 @@ const refused = Effect.fnUntraced(function* (
   return known === null ? refusal : yield* repeated(known, fingerprint(canonicalText(request)))
 })
 
-/** The message that was accepted under a promised id; null while there is none. */
+/** The message that was accepted under a promised id. */
 const acceptedAs = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   const { facts } = yield* (yield* EventStore).load(id)
   const message = viewOf(id, facts)
   return message?.orgId === orgId ? message : null
 })
 
-/** A key was used before: for this request, or for another. */
+/** The answer for a used key. */
 const repeated = Effect.fnUntraced(function* (known: KeyHolder, requestHash: string) {
   if (known.requestHash !== requestHash) return { type: "KeyReused" } as const
   const { facts } = yield* (yield* EventStore).load(known.messageId)
@@ -254,7 +245,6 @@ const draft = (
   return { type: "Entry", entry, message, span }
 }
 
-/** The line of a message with an ordering key. */
 export const lineOf = (
   { line }: Fingerprint["Service"],
   orgId: OrgId,
@@ -289,7 +279,6 @@ const canonicalText = (request: MessageRequest): string => {
     expiresAt === null ? null : DateTime.toEpochMillis(expiresAt),
     retry === null ? null : sortedEntries(retry),
     canonicalJson(request.body),
-    // Last and only where it is given: a request without one has the text that earlier releases gave it.
     ...(routingKey === undefined ? [] : [routingKey]),
     ...(resendOf === undefined ? [] : [{ resendOf }])
   ])

@@ -1,7 +1,6 @@
 /**
- * Addresses messages: from the fields of a request (`channel`, `to` and, for some channels, its payload) to the
- * destination in whose lane the message will wait, or to every reason why there is none. The record of each channel
- * says how a request names a destination.
+ * Addresses messages: from `channel`, `to` and payload of a request to the destination in whose lane the message will
+ * wait, or to the faults. The channel's record knows how a request names a destination.
  */
 import { Effect, Result } from "effect"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
@@ -15,7 +14,7 @@ export interface Address {
   /** The recipient as it is stored, sent and shown. */
   readonly to: string
   readonly destination: DestinationId
-  /** The retry policy of messages that bring none. */
+  /** For messages that bring none. */
   readonly retry: RetryPolicy
 }
 
@@ -23,20 +22,19 @@ export type Addressing = Result.Result<Address, ReadonlyArray<Fault>>
 
 type Request = Pick<MessageRequest, "channel" | "to" | "templateCode" | "body" | "routingKey">
 
-/** The fault in the name of a channel that does not exist. */
 export const noSuchChannel = (channels: Channels["Service"]): Fault => ({
   field: "channel",
   reason: `must be one of the channels there are: ${[...channels.keys()].join(", ")}`
 })
 
-/** Which policy a message has that brings none: its destination's, its org's, or its channel's. */
+/** The policy of a message that brings none. */
 export const retryPolicyOf = (
   channel: AnyChannel,
   ofDestination: RetryPolicy | null,
   ofOrg: RetryPolicy | null
 ): RetryPolicy => ofDestination ?? ofOrg ?? channel.retry
 
-/** In the order of the requests. Each destination is read once, however many requests name it. */
+/** In the order of the requests. Each destination is read once. */
 export const addressesOf = Effect.fnUntraced(function* (
   orgId: OrgId,
   requests: ReadonlyArray<Request>,
@@ -73,9 +71,8 @@ export const addressesOf = Effect.fnUntraced(function* (
 const keyOf = (channel: ChannelName, { destination }: Addressee) => JSON.stringify([channel, destination])
 
 /**
- * The org's destinations with that name: none, one, or several for a request that names none. A cached answer, at most
- * a second old, is good enough here as it is for an attempt: a read of the database for each accept was a third of its
- * cost.
+ * The org's destinations with that name, or all for null. The answer may be a second old: a read of the database for
+ * each accept was a third of its cost.
  */
 const find = Effect.fnUntraced(function* (orgId: OrgId, channel: ChannelName, name: string | null) {
   const destinations = yield* Destinations
@@ -109,6 +106,6 @@ const notFound = (channel: AnyChannel, name: string | null): Fault => {
   return { field, reason: `is not ${names} of ${article} ${noun} of this org` }
 }
 
-/** The setting that is the public key of a channel's destinations; null where they have none. */
+/** The setting that is the public key of a channel's destinations. */
 export const publicKeyOf = ({ settings }: AnyChannel): string | null =>
   Object.keys(settings).find((name) => settings[name]!.publicKey !== undefined) ?? null

@@ -1,7 +1,6 @@
 /**
- * Ids for new messages: UUIDs of version 7. They sort by the millisecond of their creation, and ids from one call sort
- * in their order. Time comes from the Clock and chance from Random: the same seed and clock make the same ids. No state
- * is kept, so ids of different calls within one millisecond have no particular order.
+ * Ids for new messages: UUIDs of version 7. They sort by the millisecond of their creation, and ids from one call in
+ * their order. Seed and clock determine them.
  */
 import { Clock, Effect, Random } from "effect"
 import { MessageId } from "../../domain/ids.ts"

@@ -1,8 +1,6 @@
 /**
- * Follows the log and sends the alerts that its facts deserve, under keys that name the facts: the same facts make the same alerts, and the
- * keys make them the same messages. A stream that can't be processed is parked, and no alert tells of it.
- *
- * It is no projection: an alert that was sent can't be rebuilt.
+ * Follows the log and sends the alerts that its facts deserve, under keys that name the facts, so a second reading
+ * makes the same messages. No alert tells of a parked stream.
  */
 import { Effect } from "effect"
 import { quietSince } from "../../domain/alert/triggers.ts"
@@ -23,11 +21,11 @@ const alertOn = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
   if (targets.length === 0) return
   const { answer } = yield* parking(facts, (some) => alertsOfFacts(some, targets))
   yield* sendAlerts(answer.alerts)
-  // After they were sent: what is noted is not sent again.
+  // After they were sent: a noted alert is not sent again.
   yield* (yield* Followers).note(answer.notices, quietSince(facts[0]!.at))
 })
 
-/** One step. Answers whether it found facts. */
+/** One step; false when it found no facts. */
 export const alertOnFactsOnce = () => followOnce("alerts", FACTS_AT_ONCE, alertOn)
 
 export const alertOnFacts = Effect.flatMap(follow("alerts", FACTS_AT_ONCE, alertOn), (step) =>

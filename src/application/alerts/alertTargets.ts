@@ -1,7 +1,6 @@
 /**
- * Creates, changes, removes and tests the alert targets of an org. An alert target is a destination with a list of the
- * events to alert about: a webhook endpoint, or an HTTP target with the key of the alerting service. Its messages,
- * circuit and dead letters are found like those of every destination.
+ * Creates, changes, removes and tests the alert targets of an org: destinations with a list of events to alert about, a
+ * webhook endpoint or an HTTP target with the key of the alerting service.
  */
 import { DateTime, Effect, Redacted, Result } from "effect"
 import { type AlertEvent, type Severity, testAlerts } from "../../domain/alert/alert.ts"
@@ -17,13 +16,12 @@ import { Channels } from "../ports/Channels.ts"
 import { type Alerting, type AlertTargetType, type Destination, Destinations } from "../ports/Destinations.ts"
 import { sendAlerts } from "./sendAlerts.ts"
 
-/** A destination for an org's alerts. */
 export interface AlertTarget extends Alerting, Pick<Destination, "id" | "orgId" | "createdAt" | "updatedAt"> {
-  /** As it is shown. */
+  /** Masked. */
   readonly url: string
 }
 
-/** Null for a destination that no alerts are sent to. */
+/** Null for a destination that is no alert target. */
 const alertTargetOf = ({ id, orgId, settings, alerting, createdAt, updatedAt }: Destination): AlertTarget | null =>
   alerting === null
     ? null
@@ -44,19 +42,19 @@ export interface AlertTargetRequest {
   readonly oldestDueSeconds?: number | null
   readonly description?: string | null
   readonly severity?: Severity | null
-  /** Null asks for the usual address, where there is one. */
+  /** Null asks for the usual address, if any. */
   readonly url?: string | null
   readonly secret?: Redacted.Redacted
   readonly routingKey?: Redacted.Redacted
 }
 
 /**
- * Of an org. Each alert goes to all of them and is a message of its own: with 1,500, the dead letters of 20 endpoints were 30,000 messages
- * at once, and the alerts of other orgs waited behind them.
+ * The most of an org. Each alert goes to all of them: with 1,500, the dead letters of 20 endpoints were 30,000 messages
+ * at once, and delayed the alerts of other orgs.
  */
 export const ALERT_TARGETS_MAX = 20
 
-/** Those that are made at the same moment may be more. */
+/** Targets that are made at the same moment may be more. */
 const another = Effect.fnUntraced(function* (orgId: OrgId) {
   const { items } = yield* listAlertTargets(orgId, { cursor: null, limit: ALERT_TARGETS_MAX })
   if (items.length < ALERT_TARGETS_MAX) return
@@ -150,7 +148,7 @@ export const removeAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: 
   return yield* (yield* Destinations).remove(channel, orgId, id)
 })
 
-/** The messages that were sent; null when the org has no such target. */
+/** Answers the messages; null when the org has no such target. */
 export const testAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
   const target = yield* readAlertTarget(orgId, id)
   if (target === null) return null
@@ -203,7 +201,7 @@ const secretFaults = (
   return reason === null ? [] : [{ field, reason }]
 }
 
-/** As its target calls them. */
+/** Names the field as targets do. */
 const neededBy =
   ({ field, name }: { readonly field: string; readonly name: string }) =>
   ({ faults }: SecretsNeeded) =>

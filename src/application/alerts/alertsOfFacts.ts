@@ -1,9 +1,7 @@
 /**
- * Makes the alerts of facts, each for one target. The facts, their times and the notices of earlier alerts decide, so the
- * same facts from the same position always make the same alerts.
- *
- * A target gets alerts about its own org, about its own events, and about facts after its creation that are at most a day
- * old. There is no alert about a destination that is or was an alert target: so there is never an alert about an alert.
+ * Makes the alerts of facts, each for one target. Facts, their times and earlier notices decide, so the same facts
+ * always make the same alerts. A target gets alerts about its org, its events, and facts after its creation that are at
+ * most a day old; none is about an alert target.
  */
 import { DateTime, Effect, Result } from "effect"
 import {
@@ -37,7 +35,6 @@ import { Journals } from "../ports/Journals.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 import type { TargetAlert } from "./sendAlerts.ts"
 
-/** A fact that may deserve an alert. */
 type Occasion =
   | { readonly type: "circuit"; readonly destination: DestinationId; readonly fact: CircuitFact }
   /** Null when it is enabled again. */
@@ -70,7 +67,7 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
   const now = yield* DateTime.now
   const young = facts.filter(({ at }) => isRecent(at, now))
   const unknown = young.find(({ name }) => !isKnownFact(name))
-  // A newer release may alert about it: that is owed until this process is of that release too.
+  // This release can't tell whether the fact deserves an alert, so a newer process must.
   if (unknown !== undefined) {
     return yield* Effect.die(new UnreadableFact({ name: unknown.name, message: "a newer release wrote this fact" }))
   }
@@ -133,7 +130,7 @@ export const alertsOfFacts = Effect.fnUntraced(function* (
 
 const CIRCUIT = "circuit-"
 const COMMAND = "command-"
-/** Each channel has its own prefix for the journals of its destinations, before the id. */
+/** The prefix of a destination's journal is its channel's. */
 const UUID_LENGTH = 36
 
 const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, DestinationId>): Occasion | null => {
@@ -166,7 +163,7 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
   return null
 }
 
-/** The destinations of the facts' messages; a message that was forgotten has none. */
+/** The destinations of the facts' messages; forgotten messages are absent. */
 const destinationsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
   const ids = [...new Set(facts.flatMap(({ messageId }) => messageId ?? []))]
   const streams: ReadonlyMap<MessageId, Stream> =
@@ -190,7 +187,6 @@ const targetsOf = (
       target.orgId === orgId && target.events.includes(event) && DateTime.isGreaterThanOrEqualTo(at, target.createdAt)
   )
 
-/** A destination that an alert can be about. */
 interface AlertSubject extends AlertedDestination {
   readonly orgId: OrgId
   readonly removed: boolean
@@ -217,7 +213,7 @@ const circuitAlert = Effect.fnUntraced(function* (
 ) {
   const about = { orgId: subject.orgId, destination: subject, at }
   if (fact.type === "CircuitOpened") return circuitOpened(about, fact)
-  // Whether a reset closes an opened circuit depends on the facts before it.
+  // A reset closes only a circuit that had opened: the facts before it tell.
   const history =
     fact.type === "CircuitReset"
       ? (yield* (yield* Journals).load(`circuit-${subject.id}`)).flatMap((row) =>
@@ -227,14 +223,14 @@ const circuitAlert = Effect.fnUntraced(function* (
   return circuitNews(history) === "closed" ? circuitClosed(about) : null
 })
 
-/** The last notices about dead letters of these destinations, and the notices that are added here. */
+/** The last notices about these destinations, and those that are added here. */
 const noticesOf = Effect.fnUntraced(function* (destinations: ReadonlyArray<DestinationId>) {
   const known = destinations.length === 0 ? [] : yield* (yield* Followers).notices(destinations)
   const keyOf = ({ target, destination }: Notice) => `${target} ${destination}`
   const last = new Map(known.map((notice) => [keyOf(notice), notice.at]))
   const added = new Map<string, Notice>()
   return {
-    /** Adds the notice unless one was added within an hour, by the facts' own time. Answers whether it did. */
+    /** Adds the notice unless there is one within an hour, by the facts' times. Answers whether it did. */
     addOnceAnHour: (notice: Notice): boolean => {
       const key = keyOf(notice)
       if (!mayAlertAgain(last.get(key) ?? null, notice.at)) return false

@@ -1,9 +1,6 @@
 /**
- * Sends alerts as messages, with all the promises of messages. An alert that is sent twice is one message, because its
- * idempotency key names its fact.
- *
- * Alerts with one subject arrive in the order of their facts: a "closed" that overtook its "opened" would leave an
- * incident open for ever.
+ * Sends alerts as messages, under idempotency keys that name their facts. Alerts with one subject arrive in the order
+ * of their facts: a "closed" that overtook its "opened" would leave an incident open for ever.
  */
 import { Effect, Array as EffectArray } from "effect"
 import type { Alert } from "../../domain/alert/alert.ts"
@@ -14,7 +11,6 @@ import { AlertFormats } from "../ports/AlertFormats.ts"
 import { Via } from "../via.ts"
 import type { AlertTarget } from "./alertTargets.ts"
 
-/** An alert for one target. */
 export interface TargetAlert {
   readonly target: AlertTarget
   readonly alert: Alert
@@ -22,7 +18,7 @@ export interface TargetAlert {
   readonly origin: string
 }
 
-/** Answers the ids of the messages. A target that was removed a moment ago gets none. */
+/** Answers the ids of the messages. A target that was just removed gets none. */
 export const sendAlerts = Effect.fnUntraced(function* (alerts: ReadonlyArray<TargetAlert>) {
   const formats = yield* AlertFormats
   const request = ({ target, alert, origin }: TargetAlert): MessageRequest => {
@@ -48,8 +44,8 @@ export const sendAlerts = Effect.fnUntraced(function* (alerts: ReadonlyArray<Tar
       } else if (answer.type === "Accepted" || answer.type === "AlreadyAccepted") {
         messages.push(answer.message.id)
       }
-      // Suspended: nothing goes out for the org, its alerts neither.
-      // Reused: the alert was sent before with another text, because its destination has changed since.
+      // Suspended: nothing goes out for the org. Reused: the alert was sent with another text, before its destination
+      // changed.
     }
   }
   return messages

@@ -1,12 +1,7 @@
 /**
- * Cancels the messages that wait when their consent is withdrawn:
- *
- *   withdraw   the fact is stored; from then on no attempt starts (see deliver.ts) and no message is accepted
- *   cancel     waiting messages are cancelled now, so that people see it before their due time
- *   apply      `WithdrawalApplied` says that this is complete
- *
- * A withdrawal whose cancelling was interrupted is found again, because it is kept open with its fact. A message that was being accepted
- * or sent at that moment is cancelled before its next attempt.
+ * Cancels the messages that wait when their consent is withdrawn; no attempt starts from then on (deliver.ts).
+ * `WithdrawalApplied` says that it is complete; until then the withdrawal stays open and is found again after a crash.
+ * A message that was being accepted or sent is cancelled before its next attempt.
  */
 import { Duration, Effect } from "effect"
 import type { ConsentOf } from "../../domain/consent/consent.ts"
@@ -83,7 +78,7 @@ export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
   return open.length
 })
 
-/** Any number of processes may run it: a message that one has cancelled stays cancelled. */
+/** Any number of processes may run it. */
 export const applyWithdrawals = backgroundOn(
   "jobs",
   "applying withdrawals",

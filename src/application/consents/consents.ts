@@ -1,7 +1,6 @@
 /**
- * The consents of a dossier: whether messages may be sent for it over a channel. A consent is its journal and nothing
- * else; it is folded when a message is accepted and again when an attempt starts. A message without a dossier needs no
- * consent.
+ * The consents of a dossier. Each is its journal, folded when a message is accepted and again when an attempt starts. A
+ * message without a dossier needs no consent.
  */
 import { DateTime, Effect, Result } from "effect"
 import {
@@ -23,7 +22,6 @@ import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 
-/** One recorded answer. */
 export interface Answer {
   readonly granted: boolean
   readonly source: string
@@ -34,7 +32,7 @@ export interface Answer {
 export interface ConsentView {
   readonly dossierId: string
   readonly channel: ChannelName
-  /** The last thousand of them, oldest first; empty without answers. */
+  /** The last thousand, oldest first. */
   readonly answers: ReadonlyArray<Answer>
 }
 
@@ -46,7 +44,7 @@ export const consentOf = (journal: JournalName): ConsentOf => {
   return { orgId: OrgId.make(orgId!), channel: channel!, dossierId: rest.join(":") }
 }
 
-/** The journals of all consents of a dossier that there can be. */
+/** The journals of all possible consents of a dossier. */
 export const consentJournals = (orgId: OrgId, dossierId: string) =>
   Effect.map(Channels, (channels) => [...channels.keys()].map((channel) => journalOf({ orgId, dossierId, channel })))
 
@@ -54,10 +52,7 @@ const answered = (row: JournalFact) => ({ ...row, fact: Result.getOrThrow(fromRe
 
 type History = ReadonlyArray<ReturnType<typeof answered>>
 
-/**
- * The last answer, and that it was applied. It replaces all before it, and each message that names the dossier asks for it: so no more
- * is read, however often somebody answered.
- */
+/** The last answer, which replaces all before it, with its application: each message of the dossier reads no more. */
 const load = Effect.fnUntraced(function* (of: ConsentOf): Effect.fn.Return<History, StoreUnavailable, Journals> {
   const journals = yield* Journals
   const last = yield* journals.last(journalOf(of))
@@ -67,7 +62,7 @@ const load = Effect.fnUntraced(function* (of: ConsentOf): Effect.fn.Return<Histo
   return (yield* journals.load(journalOf(of), { after: last.version - 2, limit: 2 })).map(answered)
 })
 
-/** Of the answers so many are shown. */
+/** The most answers that are shown. */
 export const ANSWERS_MAX = 1_000
 
 const consentIn = (history: History): Consent => replay(history.map(({ fact }) => fact))
@@ -124,7 +119,7 @@ export interface OpenWithdrawal {
   readonly actor: string | null
 }
 
-/** A withdrawal whose waiting messages may not all be cancelled yet; null when there is none. */
+/** Null when every waiting message was cancelled. */
 export const openWithdrawal = Effect.fnUntraced(function* (of: ConsentOf) {
   const history = yield* load(of)
   const actor = history.findLast(({ fact }) => fact.type === "ConsentWithdrawn")?.actor ?? null
@@ -137,7 +132,7 @@ export const closeWithdrawal = ({ of, history }: OpenWithdrawal, cancelled: numb
     Effect.catchTag("Overtaken", () => Effect.void)
   )
 
-/** Why a message of this dossier may not be sent now; null when it may. */
+/** The reason why a message of this dossier may not be sent now, or null. */
 export const objectionTo = Effect.fnUntraced(function* (orgId: OrgId, dossierId: string, channel: ChannelName) {
   const reachesPerson = (yield* Channels).get(channel)?.reachesPerson ?? false
   return objection(reachesPerson, consentIn(yield* load({ orgId, dossierId, channel })))
@@ -154,7 +149,7 @@ interface Request {
   readonly dossierId: string | null
 }
 
-/** In the order of the requests. Each consent is read once, however many requests need it. */
+/** In the order of the requests. Each consent is read once. */
 export const objectionsTo = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<Request>) {
   // Most messages belong to none, and nothing is looked up for them.
   if (requests.every(({ dossierId }) => dossierId === null)) return requests.map(() => null)

@@ -1,6 +1,6 @@
 /**
- * Changes the circuit of a destination by a decision on its own facts; the facts and the state that claims obey are
- * written together. Answers the state after the change, or the answer of `decide` where nothing changes.
+ * Changes the circuit of a destination by a decision on its own facts; facts and state are written together. Answers
+ * the state after the change, or null where nothing changes.
  */
 import { Effect } from "effect"
 import { type Circuit, evolve } from "../../domain/circuit/decider.ts"

@@ -1,7 +1,6 @@
 /**
- * The circuits of an org: every destination has one, also one without failures. An org may stop a destination by hand
- * (`hold`) and close its circuit in any state (`reset`). A destination of another org is not found, exactly like one
- * that does not exist.
+ * The circuits of an org: every destination has one. An org may stop a destination by hand (`hold`) and close its
+ * circuit in any state (`reset`).
  */
 import { Effect, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"

@@ -1,6 +1,5 @@
 /**
- * Creates, changes and reads destinations of any kind. The HTTP handlers have decoded the fields; the record of the channel
- * judges the destination as a whole.
+ * Creates, changes and reads destinations of any kind. The fields are decoded; the channel's record judges the whole.
  */
 import { Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
@@ -28,7 +27,7 @@ export const settingsOf = (channel: AnyChannel, given: Given): DestinationSettin
 const settingOf = ({ settings }: AnyChannel, name: string, value: unknown): unknown =>
   value ?? settings[name]!.default ?? null
 
-/** `faults` are those that the caller has found already: a refusal names all at once. */
+/** `faults` are the caller's own: a refusal names all at once. */
 export const createDestination = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
@@ -88,14 +87,14 @@ export const changeDestination = Effect.fnUntraced(function* (
   secrets: GivenSecrets = {},
   beside: Beside = {}
 ) {
-  // Each time somebody else has changed or removed it, so this ends.
+  // Each time another writer has changed or removed it, so this ends.
   while (true) {
     const changed = yield* changeOnce(channel, orgId, id, given, secrets, beside)
     if (changed !== "Overtaken") return changed
   }
 })
 
-/** What is judged as a whole is changed as it was judged, or not at all. */
+/** Changes the version that was judged, or nothing. */
 const changeOnce = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
@@ -156,7 +155,7 @@ export const readDestination = Effect.fnUntraced(function* (channel: AnyChannel,
   return destination?.channel === channel.name ? destination : null
 })
 
-/** What everybody may know of the secrets, by its names. */
+/** The public parts of the secrets. */
 export const publishedOf = ({ secrets: fields }: AnyChannel, secrets: Secrets): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(secrets).flatMap(([name, secret]) => {

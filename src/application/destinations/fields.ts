@@ -1,9 +1,7 @@
 /**
- * The fields of requests that channels and the API share. A caller can read every rule here: the words after "must be"
- * in a problem come from these annotations.
- *
- * Texts are stored in a database, printed beside logs and sent as HTTP headers, so a text with characters that these
- * can't hold (NUL, other control characters, half a surrogate pair) is refused at once.
+ * The fields of requests that channels and the API share. The words after "must be" in a problem come from these
+ * annotations. A text with characters that a database, a log or a header can't hold (control characters, half a
+ * surrogate pair) is refused.
  */
 import { Schema, SchemaGetter } from "effect"
 import { attemptsMaxOf, capMsOf, presets, RetryPolicy, shortestWaitMs } from "../../domain/delivery/retry.ts"
@@ -35,7 +33,7 @@ export const headerText = (maxLength: number) =>
     })
   )
 
-/** What a broker holds in one byte of length: at most 255 bytes, perhaps none. */
+/** Text of at most 255 bytes, perhaps none: AMQP has one byte for the length. */
 export const brokerText = Schema.String.check(
   Schema.makeFilter(
     (value) =>
@@ -55,7 +53,7 @@ const AGE_MIN_MS = 1_000
 
 const isPolicy = Schema.is(RetryPolicy)
 
-/** What is asked of a policy that no message could be tried by. */
+/** The faults of a policy that no message could be tried by. */
 const contradictionsIn = (given: object): ReadonlyArray<Fault> => {
   if ("preset" in given) {
     const others = Object.keys(given).length > 1
@@ -94,8 +92,8 @@ export const REFUSES = "refuses"
 export type Refuses = (given: object) => ReadonlyArray<Fault>
 
 /**
- * The annotation of an object whose fields may contradict each other: `judge` names the contradicting fields by their places in the
- * object, and decoding says nothing else of the object then. It judges requests and never stored values, so it may become stricter.
+ * The annotation of an object whose fields may contradict each other: `judge` names them, and decoding reports no other
+ * fault of the object. It judges requests and never stored values, so it may become stricter.
  */
 const refuses = (judge: Refuses) => ({ [REFUSES]: judge })
 
@@ -103,7 +101,7 @@ const judged = refuses(contradictionsIn)
 
 const capital = (text: string) => text[0]!.toUpperCase() + text.slice(1)
 
-/** A policy by its name. What is stored and shown is the policy, so it stays what it was when it was named. */
+/** A policy by its name. The policy itself is stored and shown. */
 const namedRetry = <Name extends (typeof presetNames)[number]>(name: Name) =>
   Schema.Struct({ preset: Schema.Literal(name) })
     .annotate({ ...judged, identifier: `${capital(name)}Preset` })
@@ -139,8 +137,8 @@ export interface Setting {
     readonly reason: string
   }
   /**
-   * It is a text, or a record of texts, that may hold secrets: how each is shown, `***` in the place of what is not. A change
-   * that gives a text back as it was shown leaves it as it is.
+   * Shows a text, or each text of a record, that may hold secrets, with `***` in their places. A change that gives a
+   * text back as it was shown leaves it as it is.
    */
   readonly hides?: (text: string) => string
 }
@@ -150,7 +148,7 @@ const OnDeadLetter = Schema.Literals(onDeadLetter).annotate({
     "What a dead letter does to the messages behind it with the same orderingKey. skip: they go on without it. block: they wait until it was replayed, or this is set to skip."
 })
 
-/** What every kind of destination has. A request takes at most 30 s: that bounds a stop and a probe, not the lease. */
+/** The settings of every destination. A request takes at most 30 s: that bounds a stop and a probe, not the lease. */
 export const commonSettings = {
   retry: { schema: Retry, default: null },
   rateLimit: {

@@ -1,10 +1,7 @@
 /**
- * The health of destinations: read for their owners, and watched for those at which every attempt has failed for as long as
- * their channel and settings allow. These are disabled: a fact, from which the audit and the alerts are made.
- *
- * The watch goes by the projection, which is a little behind: a destination that recovered in that moment is disabled all
- * the same, and its owner is told and enables it. A destination that says itself that it is gone is disabled by the attempt
- * that heard it (deliver.ts).
+ * The health of destinations, for their owners, and a watch that disables those at which every attempt has failed for
+ * longer than channel and settings allow. The watch reads the projection, which lags: a destination that recovered a
+ * moment ago is disabled too. One that answers that it is gone is disabled by deliver.ts.
  */
 import { DateTime, Duration, Effect } from "effect"
 import { hasFailedFor, summaryOf } from "../../domain/delivery/health.ts"
@@ -18,7 +15,6 @@ import { type Destination, Destinations } from "../ports/Destinations.ts"
 const PAUSE = Duration.seconds(10)
 const AT_ONCE = 500
 
-/** Now, of a destination that its caller has looked up. */
 export const healthOf = Effect.fnUntraced(function* (id: DestinationId) {
   const health = yield* DestinationHealth
   const [found, { waiting, oldestDueAt }, [circuit]] = yield* Effect.all(

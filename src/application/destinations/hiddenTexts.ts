@@ -1,6 +1,6 @@
 /**
- * Settings that hide something: texts with a secret within, such as a password in a URL, and texts that are shown masked. What is shown
- * may be given back and stands for what is stored; a destination that moves to another place takes none of it along.
+ * Settings that hide something: texts with a secret within, such as a password in a URL, and texts that are shown
+ * masked. A shown text may be given back and stands for the stored one, unless the destination moves to another place.
  */
 import { MASKED } from "../../domain/delivery/exchange.ts"
 import type { Fault } from "../errors.ts"
@@ -14,7 +14,7 @@ export type Given = Readonly<Record<string, unknown>>
 /** Null removes a secret. */
 export type GivenSecrets = Readonly<Record<string, string | null>>
 
-/** The settings without the secrets that came in their texts, and those secrets. */
+/** The settings without the secrets in their texts, and those secrets. */
 export const apart = ({ secrets }: AnyChannel, given: Given) => {
   const settings: Record<string, unknown> = { ...given }
   const taken: Record<string, string> = {}
@@ -28,7 +28,7 @@ export const apart = ({ secrets }: AnyChannel, given: Given) => {
   return { given: settings, secrets: taken }
 }
 
-/** A text that is removed takes its secret along. */
+/** A removed text takes its secret along. */
 export const removedWithin = ({ secrets }: AnyChannel, { secretNames }: Destination, given: Given): GivenSecrets =>
   Object.fromEntries(
     Object.entries(secrets).flatMap(([name, { within }]) =>
@@ -38,7 +38,7 @@ export const removedWithin = ({ secrets }: AnyChannel, { secretNames }: Destinat
 
 type Texts = Readonly<Record<string, string>>
 
-/** What a setting that hides something holds: texts by their names, or one, which needs none. */
+/** The texts of a setting that hides something: by name, or one under `ONLY`. */
 export const textsIn = (value: unknown): Texts =>
   typeof value === "string" ? { [ONLY]: value } : ((value ?? {}) as Texts)
 const withTexts = (value: unknown, texts: Texts): unknown => (typeof value === "string" ? texts[ONLY] : texts)
@@ -49,7 +49,6 @@ const hidingOf = ({ settings }: AnyChannel) =>
     hides === undefined ? [] : [{ name, hides }]
   )
 
-/** The settings of a destination as they are shown. */
 export const shownSettings = (channel: AnyChannel, settings: DestinationSettings): Given => {
   const shown: Record<string, unknown> = { ...settings }
   for (const { name, hides } of hidingOf(channel)) {
@@ -61,8 +60,8 @@ export const shownSettings = (channel: AnyChannel, settings: DestinationSettings
 }
 
 /**
- * The settings with the stored texts in the place of those that were given back as they are shown. `left` names the settings
- * of which texts were: they say nothing of their secrets.
+ * The settings with the stored texts in place of shown ones that were given back. `left` names the settings with such
+ * texts: they say nothing of their secrets.
  */
 export const resolved = (channel: AnyChannel, before: Destination | null, given: Given) => {
   const settings: Record<string, unknown> = { ...given }
@@ -90,7 +89,7 @@ export const resolved = (channel: AnyChannel, before: Destination | null, given:
   return { given: settings, left, faults }
 }
 
-/** Whether secrets would go to a place where none went before. */
+/** True if secrets would go to a place where none went before. */
 export const isMove = ({ placesOf }: AnyChannel, { settings }: Destination, after: DestinationSettings): boolean => {
   if (placesOf === undefined) return false
   const known = new Set(placesOf(settings).map(placeOf))
@@ -103,7 +102,7 @@ const placeOf = (text: string): string => {
 }
 
 /**
- * What a destination would take along to another place, field by field: whoever may change it need not know its secrets, and
+ * The faults for secrets that would move to another place: who may change a destination need not know its secrets, and
  * would learn them there.
  */
 export const notGivenAgain = (
@@ -115,7 +114,7 @@ export const notGivenAgain = (
 ): ReadonlyArray<Fault> => {
   const reason = "must be given again, or removed, when the destination moves to another place"
   const settings = before.settings as unknown as Given
-  // What says where secrets go is taken nowhere by another such setting.
+  // A place of secrets is not itself taken anywhere by another setting.
   const places = channel.placesOf?.(before.settings) ?? []
   const hidden = hidingOf(channel).flatMap(({ name, hides }) => {
     const texts = Object.values(textsIn(settings[name]))
@@ -135,8 +134,8 @@ export const notGivenAgain = (
 }
 
 /**
- * Another text without the secret would use the old one for something else. The same text is a change of nothing, and of a
- * text that says where secrets go, it counts where that is.
+ * Another text without the secret would use the old one for something else. For a text that names a place of secrets,
+ * the place counts.
  */
 export const lostWithin = (
   channel: AnyChannel,

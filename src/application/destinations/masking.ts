@@ -1,10 +1,7 @@
 /**
- * Takes the secrets of a destination out of what its far side says, before any of it is kept: an answer may repeat the request
- * that it answers. What is looked for are the secrets themselves, the values of headers, and parameters of the URL; as they
- * are, and as an answer may write them: in JSON, in HTML, percent-encoded, in hex, and within anything that is base64. Upper and
- * lower case are not told apart, and the beginning of a secret at the end of a text that was cut counts as the secret.
- *
- * A far side that wants to tell a secret can write it in a form that nobody looks for. It knew the secret before.
+ * Takes the secrets of a destination out of its answers before they are kept: secrets, values of headers and parameters
+ * of the URL, plain and as an answer may repeat them: in JSON, HTML, percent-encoded, hex and base64, in any case, and
+ * cut off at the end. A far side that wants to leak a secret it knows can always encode it otherwise.
  */
 import { Redacted } from "effect"
 import { MASKED } from "../../domain/delivery/exchange.ts"
@@ -13,32 +10,31 @@ import type { OpenDestination } from "../ports/Destinations.ts"
 import type { Setting } from "./fields.ts"
 import { textsIn } from "./hiddenTexts.ts"
 
-/** What is shorter is found in everything. */
+/** A shorter secret would be found everywhere. */
 const SECRET_MIN = 4
-/** Of what may be a secret and may be any word: a part of a header's value, a parameter. */
+/** For texts that may be plain words: a part of a header's value, a parameter. */
 const PERHAPS_MIN = 8
-/** Fewer characters of base64 are found in much that is encoded. */
+/** Fewer characters of base64 occur by chance. */
 const ENCODED_MIN = 8
 /** The shortest text that may have been cut (net/keptAnswer.ts). */
 const CUT_MIN = 256
-/** Of an id, which would be of no use without its middle, only what is certainly no chance. */
+/** For ids, which are useless without their middle. */
 export const CERTAIN_MIN = 8
 
-/** The text without the secrets; those of fewer characters than `shortest` stay. */
+/** The text without secrets; those shorter than `shortest` stay. */
 export type Mask = (text: string, shortest?: number) => string
 
 interface Needle {
   /** Folded. */
   readonly text: string
-  /** It lies within base64, and all of that goes. */
+  /** Within base64, which then is masked whole. */
   readonly isEncoded: boolean
 }
 
-/** An open destination is one unchanging object. */
 const ofOpen = new WeakMap<OpenDestination, Mask>()
 /**
- * A destination is opened again every second, and its secrets stay the same: what is looked for costs a tenth of a
- * millisecond to make. By all of the secrets; those that were used last are at the end.
+ * A destination is opened again every second with the same secrets, and needles cost 0.1 ms to make. By all of the
+ * secrets; the last used at the end.
  */
 const ofSecrets = new Map<string, Mask>()
 const REMEMBERED = 1_000
@@ -56,10 +52,10 @@ export const maskOf = (channel: AnyChannel, open: OpenDestination): Mask => {
   return mask
 }
 
-/** What is kept of an attempt, without what its far side repeated. */
+/** A reply without the secrets that its far side repeated. */
 export const masked = (channel: AnyChannel, open: OpenDestination, reply: Reply): Reply => {
   const { outcome, responseBody, responseHeaders } = reply
-  // Most answers say nothing.
+  // Most answers are empty.
   const isAccepted = outcome.type === "Accepted"
   if (responseBody === null && responseHeaders === undefined && isAccepted && outcome.providerMessageId === null) {
     return reply
@@ -79,11 +75,11 @@ export const masked = (channel: AnyChannel, open: OpenDestination, reply: Reply)
   }
 }
 
-/** An id that holds a secret is none: many messages would share what is left of it. */
+/** An id that holds a secret is dropped: many messages would share the rest of it. */
 const idWithout = (mask: Mask, id: string | null): string | null =>
   id === null || mask(id, CERTAIN_MIN) !== id ? null : id
 
-/** JSON text without the secrets in any of its values; the text itself where there are none. */
+/** JSON text without the secrets in its values; the text itself where there are none. */
 export const maskedJson = (mask: Mask, text: string): string => {
   const within = (value: unknown): unknown => {
     if (typeof value === "string") return mask(value, CERTAIN_MIN)
@@ -120,7 +116,7 @@ const lookedFor = (
     for (const text of [value, ...(channel.secrets[name]?.alsoWritten?.(value) ?? [])]) {
       if (text.includes("\n")) {
         for (const line of text.split("\n")) {
-          // Of a private key.
+          // Lines of a private key.
           if (line.length >= PERHAPS_MIN && !line.startsWith("-----")) texts.add(line.trim())
         }
       } else add(text, SECRET_MIN)
@@ -130,7 +126,7 @@ const lookedFor = (
   for (const [name, { hides }] of Object.entries(channel.settings as Readonly<Record<string, Setting>>)) {
     if (hides === undefined) continue
     for (const value of Object.values(textsIn((settings as unknown as Readonly<Record<string, unknown>>)[name]))) {
-      // Of a URL its parameters are looked for, below.
+      // Of a URL only the parameters count, below.
       if (hides(value) === value || places.includes(value)) continue
       add(value, PERHAPS_MIN)
       // References to secrets stand for those.
@@ -144,7 +140,7 @@ const lookedFor = (
     const url = URL.parse(place)
     for (const pair of url?.search.slice(1).split("&") ?? []) {
       const written = pair.slice(pair.indexOf("=") + 1)
-      // What stands for the id of a message.
+      // A placeholder.
       if (/%7B|\{/i.test(written)) continue
       add(written, PERHAPS_MIN)
     }
@@ -169,10 +165,7 @@ const bytesOf = (text: string): string => {
   return bytes
 }
 
-/**
- * What base64 writes of these bytes, whatever stands before and behind them: they may begin at each of three places, and
- * characters that hold bits of something else are left out.
- */
+/** The base64 of these bytes at each of three offsets, without characters that share bits with their neighbours. */
 const encodedIn = (bytes: string): ReadonlyArray<string> =>
   [0, 1, 2].map((before) =>
     btoa("\0".repeat(before) + bytes).slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
@@ -180,7 +173,7 @@ const encodedIn = (bytes: string): ReadonlyArray<string> =>
 
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** By each of the rules that are in use for which characters stay. */
+/** By each of the rules in use for which characters stay. */
 const percentOf = (text: string): ReadonlyArray<string> => {
   const component = encodeURIComponent(text.toWellFormed())
   const strict = component.replace(/[!'()*]/g, (found) => `%${found.charCodeAt(0).toString(16)}`)
@@ -189,7 +182,7 @@ const percentOf = (text: string): ReadonlyArray<string> => {
 
 const needlesOf = (secret: string): ReadonlyArray<Needle> => {
   const plain = [secret, ...percentOf(secret)]
-  // What is encoded may be JSON, and JSON within JSON: that only differs for a secret with quotes.
+  // Encoded text may be JSON, and JSON within JSON: that only differs for a secret with quotes.
   const written = [...new Set([secret, inJson(secret), inJson(inJson(secret))])].map(bytesOf)
   const hex = written.map((bytes) =>
     [...bytes].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("")
@@ -217,10 +210,10 @@ const lowerCase = (text: string): string => {
   return lower.length === text.length ? lower : text.replace(/[A-Z]+/g, (found) => found.toLowerCase())
 }
 
-/** In lower case and without what JSON and HTML escape with, however deep one JSON text lies in another. */
+/** Lower case without the escapes of JSON and HTML, however deep they nest. */
 interface Folded {
   readonly text: string
-  /** Where each of its characters, and its end, stand in the text; absent where both are the same. */
+  /** The place of each character, and of the end, in the text; absent where they are the same. */
   readonly places?: ReadonlyArray<number>
 }
 
@@ -253,7 +246,7 @@ const folded = (given: string): Folded => {
   return { text, places }
 }
 
-/** From a character on, up to but without another. */
+/** `to` is exclusive. */
 type Stretch = readonly [from: number, to: number]
 
 const base64Codes = new Set(
@@ -262,13 +255,13 @@ const base64Codes = new Set(
 const isBase64 = (code: number): boolean => base64Codes.has(code)
 
 /**
- * How many characters are looked through for one text, of all that is looked for together. An org may have so many and so long secrets
- * that its own answers would hold up everybody's: of these only the beginning is kept.
+ * The characters times needles that are searched for one text: an org with many long secrets would hold up the process.
+ * Only the beginning of a longer text is kept.
  */
 const LOOKED_MAX = 12_000_000
 
 const maskFor = (texts: LookedFor): Mask => {
-  // However a secret is written, it gets no shorter, but for what JSON and HTML escape with.
+  // No way to write a secret is shorter than its folded form.
   const shortestOfAll = Math.min(...[...texts].map((text) => folded(text).text.length))
   let needles: ReadonlyArray<Needle> | null = null
 
@@ -295,7 +288,7 @@ const maskFor = (texts: LookedFor): Mask => {
   }
 }
 
-/** All of the base64 that a stretch lies in. */
+/** All of the base64 around a stretch. */
 const around = (text: string, from: number, to: number): Stretch => {
   let [first, last] = [from, to]
   while (first > 0 && isBase64(text.charCodeAt(first - 1))) first -= 1
@@ -303,11 +296,11 @@ const around = (text: string, from: number, to: number): Stretch => {
   return [first, last]
 }
 
-/** Where a text ends with the beginning of a secret, the longest there is; -1 where it does not. */
+/** Where a text ends with the longest beginning of a secret; -1 where it does not. */
 const cutAt = (text: string, secret: string): number => {
   const end = text.slice(Math.max(0, text.length - secret.length + 1))
   if (!end.includes(secret.slice(0, SECRET_MIN))) return -1
-  // How much of the secret's beginning each beginning of it ends with (Knuth, Morris and Pratt): no end is looked at twice.
+  // Knuth, Morris and Pratt: no character is compared twice.
   const borders = new Int32Array(secret.length)
   for (let at = 1, kept = 0; at < secret.length; at++) {
     while (kept > 0 && secret[at] !== secret[kept]) kept = borders[kept - 1]!

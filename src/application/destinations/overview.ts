@@ -1,7 +1,6 @@
 /**
- * Destinations of all kinds as operators see them: where they are, whether something holds them up, since when, by whom and
- * why, and how much waits. And the commands that stop and start them, one or all of an org. Alert targets are shown, and
- * are left alone when all are stopped: alerts are needed most then.
+ * Destinations of all kinds as operators see them: state, cause, backlog; and the commands that stop and start one or
+ * all of an org. Alert targets are left alone when all are stopped: alerts are needed most then.
  */
 import { DateTime, Effect } from "effect"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
@@ -23,24 +22,24 @@ import { circuitHistory, configurationHistory, nothingHolds, readSituation } fro
 
 export interface Overview extends Backlog {
   readonly destination: Destination
-  /** For people: what its owner calls it, else where it is. */
+  /** The owner's description, else its URL or id. */
   readonly name: string
-  /** Without user, password and parameters, which may be secrets; null where there is none. */
+  /** Without user, password and parameters, which may be secrets. */
   readonly url: string | null
   readonly pause: Pause | null
   readonly disabling: Disabling | null
   readonly circuit: CircuitSituation
   readonly lastHour: Pick<HealthSummary, "succeeded" | "failed" | "successRate">
-  /** Attempts that succeed now, over the last five to ten minutes. */
+  /** Attempts that succeed, over the last five to ten minutes. */
   readonly perSecond: number
   /**
-   * At that rate, from when the first is due, and as far as `waiting` is counted; null while something holds it up, be it that its org is
-   * suspended, and when nothing succeeds.
+   * At that rate, from the first due time, as far as `waiting` is counted; null while the destination or org is held
+   * up, or nothing succeeds.
    */
   readonly drainsInSeconds: number | null
 }
 
-/** Its journals are read only where something holds it up. */
+/** Journals are read only where something holds it up. */
 const overviewOf = Effect.fnUntraced(function* (destination: Destination, backlog: Backlog, isHeld: boolean) {
   const { id, orgId, channel } = destination
   const [situation, health, { suspended }] = yield* Effect.all(
@@ -122,7 +121,6 @@ export const listOverviews = Effect.fnUntraced(function* (
   return { items: overviews, nextCursor }
 })
 
-/** One thing that happened to a destination, oldest first. */
 export interface HistoryEntry {
   readonly at: DateTime.Utc
   readonly type: (ConfigurationFact | CircuitFact)["type"]
@@ -130,7 +128,7 @@ export interface HistoryEntry {
   readonly reason: string | null
 }
 
-/** So many entries are shown, the newest. */
+/** The newest entries. */
 const HISTORY_MAX = 50
 
 /** Null when the org has no such destination. */
@@ -142,7 +140,7 @@ export const readOverview = Effect.fnUntraced(function* (orgId: OrgId, id: Desti
     { concurrency: 3 }
   )
   const history: ReadonlyArray<HistoryEntry> = [...changes, ...circuit]
-    // A probe says no more than what it led to, and how a new destination is called, its creation.
+    // Probes and first addresses add nothing to the facts around them.
     .filter(({ fact }) => fact.type !== "CircuitProbed" && !(fact.type === "DestinationAddressed" && !isMove(fact)))
     .map(({ at, actor, fact }) => ({ at, type: fact.type, by: actor, reason: reasonIn(fact) }))
     .toSorted((a, b) => DateTime.Order(a.at, b.at))
@@ -179,10 +177,10 @@ export const commandDestination = Effect.fnUntraced(function* (
   return (yield* destinations.setPaused(channel, orgId, id, command === "pause", reason)) !== null
 })
 
-/** Which of an org's destinations are meant; all without a field. */
+/** A part of an org's destinations; all without a field. */
 export interface Choice {
   readonly channel?: string
-  /** Those that were paused or held with exactly this reason: what somebody else stopped stays stopped. */
+  /** Those that were paused or held with exactly this reason: the rest stays stopped. */
   readonly stoppedFor?: string
 }
 
@@ -191,8 +189,8 @@ const PAGE = 100
 const AT_ONCE = 8
 
 /**
- * Commands all destinations of an org, a few at once. It stops at the first failure: some are commanded then, and
- * repeating it does the rest. A destination that is created meanwhile may be left out.
+ * Commands all destinations of an org. It stops at the first failure, and a repeat does the rest. A destination that is
+ * created meanwhile may be left out.
  */
 export const commandAll = Effect.fnUntraced(function* (
   orgId: OrgId,

@@ -1,17 +1,16 @@
-/** The secret of a destination that its owner can rotate and see, and what is published of secrets. */
+/** The secret of a destination that its owner can rotate and see, and the public parts of secrets. */
 import { DateTime, Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { AnyChannel } from "../ports/Channels.ts"
 import { type Destination, Destinations, goodAt, type OpenDestination } from "../ports/Destinations.ts"
 import { faultsOf, publishedOf, readDestination } from "./destinations.ts"
 
-/** The secret of a channel that its owner can rotate and see. */
 export const rotatingSecretOf = ({ secrets }: AnyChannel): string | null =>
   Object.keys(secrets).find((name) => secrets[name]!.rotates) ?? null
 
 /**
- * Puts a new secret, or the given one, in the place of the destination's own, which stays good for the grace. A grace of
- * nothing ends every earlier secret at once. Null when the org has no such destination.
+ * Replaces the destination's secret by the given or a new one; the old one stays good for the grace. A grace of 0 ends
+ * every earlier secret. Null when the org has no such destination.
  */
 export const rotateSecret = Effect.fnUntraced(function* (
   channel: AnyChannel,
@@ -35,10 +34,7 @@ export const rotateSecret = Effect.fnUntraced(function* (
   return open === null ? null : Result.succeed(yield* currentOf(channel, open, name))
 })
 
-/**
- * The secret as it is, for its owner, or in its place what is published of it; null when the org has no such
- * destination.
- */
+/** The secret, or its public part, for its owner; null when the org has no such destination. */
 export const showSecret = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
@@ -48,7 +44,7 @@ export const showSecret = Effect.fnUntraced(function* (
   const destinations = yield* Destinations
   const destination = yield* readDestination(channel, orgId, id)
   if (destination === null) return null
-  // Of what everybody may know, the audit has nothing to tell.
+  // The audit does not tell of public parts.
   const open =
     publicNameOf(channel, destination, name) === null
       ? yield* destinations.showSecret(channel, orgId, id, name)
@@ -56,13 +52,13 @@ export const showSecret = Effect.fnUntraced(function* (
   return open === null ? null : yield* currentOf(channel, open, name)
 })
 
-/** The name of what is published of the secret; null where nothing is. */
+/** The name of the secret's public part; null where there is none. */
 const publicNameOf = ({ secrets }: AnyChannel, { published }: Destination, name: string): string | null => {
   const field = secrets[name]!.publishes?.name
   return field !== undefined && published[field] !== undefined ? field : null
 }
 
-/** The secret or what is published of it, under its name, and when the last one before it ends. */
+/** The secret or its public part, under its name, and the end of the last previous one. */
 const currentOf = (channel: AnyChannel, { destination, secrets, previousSecrets }: OpenDestination, name: string) =>
   Effect.map(DateTime.now, (now) => {
     const published = publicNameOf(channel, destination, name)

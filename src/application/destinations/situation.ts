@@ -1,6 +1,6 @@
 /**
- * What holds up the messages of a destination, now or at an earlier time: its pause, its disabling and its circuit, from
- * their facts. A destination that was removed holds up nothing.
+ * The pause, disabling and circuit of a destination, now or at an earlier time, from their facts. A removed destination
+ * holds up nothing.
  */
 import { type DateTime, Effect, Result } from "effect"
 import { fromRecorded as circuitFact } from "../../domain/circuit/facts.ts"
@@ -31,26 +31,26 @@ export const nothingHolds: DestinationSituation = { pause: null, disabling: null
 const decoded = <Fact>(read: (fact: JournalFact) => Result.Result<Fact, unknown>, facts: ReadonlyArray<JournalFact>) =>
   facts.map((stored) => ({ at: stored.at, actor: stored.actor, fact: Result.getOrThrow(read(stored)) }))
 
-/** The facts of its circuit, oldest first. */
+/** Oldest first. */
 export const circuitHistory = (destination: DestinationId) =>
   Effect.flatMap(Journals, ({ load }) =>
     Effect.map(load(`circuit-${destination}`), (facts): ReadonlyArray<DatedCircuitFact> => decoded(circuitFact, facts))
   )
 
-/** The facts of its journal, oldest first. A channel that this release does not have has no journal to read. */
+/** Oldest first. A channel that this release does not have has no journal to read. */
 export const configurationHistory = Effect.fnUntraced(function* (channelName: ChannelName, destination: DestinationId) {
   const channel = (yield* Channels).get(channelName)
   const facts = channel === undefined ? [] : yield* (yield* Journals).load(journalOf(channel, destination))
   return decoded(configurationFact, facts)
 })
 
-/** Why nothing of the org goes, now or as it was known at a time; null while it is not suspended. */
+/** The suspension of the org, now or as known at a time. */
 export const readSuspension = (orgId: OrgId, at: DateTime.Utc | null) =>
   Effect.flatMap(Journals, ({ load }) =>
     Effect.map(load(`org-${orgId}`), (facts) => suspensionIn(upTo(decoded(configurationFact, facts), at)))
   )
 
-/** As it is now, or as it was known at a time. */
+/** The situation now, or as known at a time. */
 export const readSituation = Effect.fnUntraced(function* (
   channel: ChannelName,
   destination: DestinationId,

@@ -1,4 +1,7 @@
-/** A message that tests an endpoint: sent, signed and retried like every other, and marked as a test wherever it is seen. */
+/**
+ * A message that tests an endpoint: sent, signed and retried like every other, and marked as a test wherever it is
+ * seen.
+ */
 import { DateTime, Effect } from "effect"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { acceptMessages } from "../accept/acceptMessage.ts"

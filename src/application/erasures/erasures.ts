@@ -1,8 +1,7 @@
 /**
- * Erases a person: bodies, answers, recipients and all details by which a message could be found, of every message and event that one
- * field finds. A request is only stored; whoever takes it goes on until nothing is found any more, whatever crashes.
- *
- * What still waits is cancelled first, and what is under way is waited for, because only what has ended changes no more.
+ * Erases a person: bodies, answers, recipients and details of every message and event that one field finds. A request
+ * is stored; a job then repeats until nothing is found. Waiting messages are cancelled and those under way awaited,
+ * because only ended ones stay as they are.
  */
 import { Duration, Effect } from "effect"
 import type { ErasureField } from "../../domain/erasure/facts.ts"
@@ -15,7 +14,7 @@ import { commandMessage, eraseMessage } from "../messages/commandMessage.ts"
 import { type ErasureJob, Erasures } from "../ports/Erasures.ts"
 import { Pulse } from "../ports/Pulse.ts"
 
-/** One of them. */
+/** Exactly one of the fields. */
 export interface Person {
   readonly dossierId?: string | null | undefined
   readonly recipient?: string | null | undefined
@@ -42,13 +41,13 @@ const soughtOf = (person: Person): { readonly by: ErasureField; readonly sought:
 }
 
 const ROWS_MAX = 200
-/** Longer than a stretch takes. After a crash it is how long an erasure stands still. */
+/** Longer than a step takes. After a crash it is how long an erasure stands still. */
 const LEASE = Duration.seconds(60)
 const PAUSE = Duration.millis(200)
-/** While something found is under way. */
+/** While a found message is under way. */
 const PATIENCE = Duration.seconds(2)
 
-/** One stretch of one erasure; false when none had work. */
+/** One step of one erasure; false when none had work. */
 export const eraseOnce = Effect.fnUntraced(function* () {
   const erasures = yield* Erasures
   const job = yield* erasures.take(LEASE)
@@ -87,7 +86,7 @@ const ending = ({ orgId }: ErasureJob, id: MessageId) =>
       MessageNotFound: () => Effect.succeed(null),
       MessageBusy: () => Effect.succeed(null),
       CommandRefused: () => Effect.succeed(null),
-      // Nobody will send a message that can't be processed.
+      // A message that can't be processed is never sent.
       MessageParked: () => Effect.succeed(id)
     })
   )

@@ -1,8 +1,6 @@
 /**
- * The catalogue of an org's event types: what is said about a type, and what it means for events and endpoints.
- *
- * A catalogue is enforced as soon as one of its types is. From then on an event of a type that is not in it is refused, and so
- * is an endpoint that wishes for one. The schema of a type is held against events where the type itself is enforced.
+ * The catalogue of an org's event types. It is enforced as soon as one of its types is: then events of unknown types
+ * and wishes for them are refused. The schema of a type is held against events where the type itself is enforced.
  */
 import { Effect, Result } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
@@ -13,7 +11,7 @@ import { type EventType, type EventTypeDefinition, EventTypes } from "../ports/E
 /** Of a schema and of an example each. */
 export const TEXT_MAX = 64 * 1024
 
-/** A larger number reads as infinity, which no answer in JSON can show. */
+/** A larger number reads as infinity, which JSON can't show. */
 const isShowable = (value: unknown): boolean =>
   typeof value === "object" && value !== null
     ? Object.values(value).every(isShowable)
@@ -64,7 +62,7 @@ export const changeEventType = Effect.fnUntraced(function* (
   return changed === null ? null : Result.succeed(changed)
 })
 
-/** Why the catalogue does not allow an event; `data` is its JSON text. */
+/** The catalogue's faults of an event; `data` is its JSON text. */
 export const objectionsToEvent = Effect.fnUntraced(function* (orgId: OrgId, eventType: string, data: string) {
   const { isEnforced, type } = yield* (yield* EventTypes).entry(orgId, eventType)
   if (!isEnforced) return []
@@ -77,7 +75,7 @@ const fitting = Effect.fnUntraced(function* ({ id, version, schema }: EventType,
   return (yield* EventSchemas).faultsOfData({ version: `${id} ${version}`, text: schema }, JSON.parse(data))
 })
 
-/** Why the catalogue does not allow an endpoint to wish for these types of events; null wishes for all. */
+/** The catalogue's faults of an endpoint's wishes; null wishes for all. */
 export const objectionsToWishes = Effect.fnUntraced(function* (orgId: OrgId, wishes: unknown) {
   if (!Array.isArray(wishes)) return []
   const unfulfilled = new Set(yield* (yield* EventTypes).unfulfilled(orgId, wishes as ReadonlyArray<string>))

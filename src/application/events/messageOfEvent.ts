@@ -1,6 +1,6 @@
 /**
- * The message that tells one destination of an event. Its id is made of both: so there is at most one, whoever makes it,
- * how often, and after which crash. Of two messages for one destination, the one of the earlier event has the lower id.
+ * The message that tells one destination of an event. Its id is made of both, so there is one, whoever makes it and
+ * after any crash. Of two messages for one destination, the one of the earlier event has the lower id.
  */
 import { DateTime, Effect, Result } from "effect"
 import type { EventView } from "../../domain/event/event.ts"
@@ -22,10 +22,7 @@ type Event = Pick<
   "id" | "eventType" | "dossierId" | "orderingKey" | "correlationId" | "metadata" | "deliverAt" | "expiresAt"
 >
 
-/**
- * Of one org's events: the first entry of the message; the store makes it one of the event's (see Events.ts). `origin` is what it comes by: the
- * trace of the event's request, or a replay.
- */
+/** Makes the first entry of a message of one org's event. `origin`: the trace of the event's request, or a replay. */
 export const messagesOfEvents = Effect.fnUntraced(function* (orgId: OrgId) {
   const channels = yield* Channels
   const fingerprint = yield* Fingerprint

@@ -1,16 +1,8 @@
 /**
  * Publishes events: each becomes one message for every destination of its org that wants its type. Each request is
- * judged on its own and answered in its place. `Published` means that the event and all its messages are stored and
- * survive any crash; an event that nobody wants is stored too, with `matched` 0.
- *
- * A request with an idempotency key is published once: repeating it answers the same event (`AlreadyPublished`), another
- * request with the same key is `KeyReused`, and the store decides which of two racing requests was first. On
- * `StoreUnavailable` a request may or may not have been published; repeating it with the same key is safe.
- *
- * Every destination gets the same bytes: `{"type", "timestamp", "data"}`, with `data` as the request wrote it.
- *
- * Events that came in one call are stored in their order, so that a line has them in it. It leaves out the decoding of
- * requests (each way in does that) and everything after the queue.
+ * judged alone and answered in its place; idempotency keys as in acceptMessage.ts. `Published`: event and messages are
+ * stored and survive any crash. Every destination gets the same bytes, with `data` as the request wrote it. Events of
+ * one call are stored in their order, which lines keep.
  */
 import { DateTime, Effect } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
@@ -37,10 +29,10 @@ import { loadEvent } from "./readEvents.ts"
 export interface EventRequest extends Omit<EventPublished, "type" | "orgId" | "matched"> {
   /** The id that its way in has promised, and under which it is published once; absent: a new one. */
   readonly id?: EventId
-  /** The exact JSON text of what the event says. */
+  /** The exact JSON text of the event's data. */
   readonly data: string
   readonly idempotencyKey: string | null
-  /** The trace that its caller names (W3C): its messages belong to it. It is no part of what the request says. */
+  /** The W3C trace of its caller; no part of the request's meaning. */
   readonly traceparent?: string | null
 }
 
@@ -50,16 +42,16 @@ export type Publication =
   | { readonly type: "KeyReused" }
   /** The operator has suspended the org. */
   | { readonly type: "Suspended"; readonly reason: string }
-  /** `by`: the request can't be (a time that has passed), its type's schema, or its dossier's consent does not allow it. */
+  /** `by`: the request itself (a time that has passed), its type's schema, or its dossier's consent. */
   | {
       readonly type: "Refused"
       readonly by: "request" | "catalogue" | "consent"
       readonly faults: ReadonlyArray<Fault>
     }
 
-/** About as many messages go to the store at once: a tenth of a second of its work. One event is never divided. */
+/** The messages of one store call: a tenth of a second of its work. One event is never divided. */
 const MESSAGES_AT_ONCE = 2_000
-/** After this many messages were made, some milliseconds, other fibers run. */
+/** Messages between two yields: some milliseconds. */
 const YIELD_EVERY = 200
 
 /** Answers in the order of the requests. */
@@ -119,13 +111,13 @@ type Refusal = Extract<Publication, { readonly type: "Refused" | "Suspended" }>
 
 type Judgement = { readonly type: "Wanted"; readonly subscribers: ReadonlyArray<Subscriber> } | Refusal
 
-/** Requests of one call often have a type or a dossier in common: each is looked up once. */
+/** Requests of one call often share a type or a dossier: each is looked up once. */
 const judging = Effect.fnUntraced(function* (orgId: OrgId, now: DateTime.Utc) {
   const { matching } = yield* Events
   const subscribersOf = once((eventType: string) => matching(orgId, eventType))
   const objectionOf = once((channel: ChannelName, dossierId: string) => objectionTo(orgId, dossierId, channel))
 
-  /** Of an event whose dossier's consent forbids one of its messages: none is sent, and a fact says so for each. */
+  /** If a dossier's consent forbids one message of an event, none is sent, and a fact says so for each. */
   const blockedOf = Effect.fnUntraced(function* (request: EventRequest, subscribers: ReadonlyArray<Subscriber>) {
     const { dossierId, eventType, correlationId } = request
     if (dossierId === null) return []
@@ -178,7 +170,7 @@ const refused = Effect.fnUntraced(function* (orgId: OrgId, request: EventRequest
   return known === null ? refusal : yield* repeated(orgId, known, (yield* Fingerprint).of(canonicalText(request)))
 })
 
-/** A key was used before: for this request, or for another. */
+/** The answer for a used key. */
 const repeated = Effect.fnUntraced(function* (orgId: OrgId, known: KeyOfEvent, requestHash: string) {
   if (known.requestHash !== requestHash) return { type: "KeyReused" } as const
   const event = yield* loadEvent(orgId, known.eventId)

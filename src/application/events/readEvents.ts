@@ -1,4 +1,4 @@
-/** Reads one event of an org, its body and its messages, and erases it. An event of another org is not found. */
+/** Reads one event of an org, its body and its messages, and erases it. */
 import { DateTime, Effect, Result, Schema } from "effect"
 import { can, journalOf, replay, viewOf } from "../../domain/event/event.ts"
 import type { EventFact } from "../../domain/event/facts.ts"
@@ -12,7 +12,6 @@ import { EventStore } from "../ports/EventStore.ts"
 import { Events } from "../ports/Events.ts"
 import { Journals } from "../ports/Journals.ts"
 
-/** The org has no event with this id. */
 export class EventNotFound extends Schema.TaggedError<EventNotFound>()("EventNotFound", { id: Schema.String }) {}
 
 const historyOf = Effect.fnUntraced(function* (id: EventId) {
@@ -45,7 +44,7 @@ export const readBody = Effect.fnUntraced(function* (orgId: OrgId, id: EventId) 
   return yield* (yield* Events).body(id)
 })
 
-/** The messages it became, each as it is now. One that retention has forgotten is left out. */
+/** The messages it became; those that retention has forgotten are left out. */
 export const readMessages = Effect.fnUntraced(function* (orgId: OrgId, id: EventId, page: PageRequest) {
   yield* readEvent(orgId, id)
   const { items: ids, nextCursor } = yield* (yield* Events).messagesOf(id, page)
@@ -60,9 +59,8 @@ export const readMessages = Effect.fnUntraced(function* (orgId: OrgId, id: Event
 const AT_ONCE = 200
 
 /**
- * Removes the body of the event and the bodies and answers of all its messages at once; facts say so. As with a message,
- * the texts go first: after a crash in between more is gone than the history says, and repeating the erasure completes
- * it.
+ * Removes the body of the event and the bodies and answers of all its messages. The texts go first: after a crash more
+ * is gone than the history says, and a repeat completes it.
  */
 export const eraseEvent = Effect.fnUntraced(function* (orgId: OrgId, id: EventId, reason: string | null) {
   const events = yield* Events

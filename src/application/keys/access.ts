@@ -1,6 +1,6 @@
 /**
- * What the audit tells of access: who has seen a body, and who was refused. Each is a fact on a journal of its own, so nobody
- * waits for anybody.
+ * Facts of access for the audit: bodies that were seen, and refused logins. Each has its own journal, so none waits for
+ * another.
  */
 import { DateTime, Effect } from "effect"
 import { type AccessFact, toRecorded } from "../../domain/access/facts.ts"

@@ -9,18 +9,18 @@ import { recorded as event } from "../../domain/event/facts.ts"
 import { recorded as message } from "../../domain/message/facts.ts"
 import { recorded as replay } from "../../domain/replay/facts.ts"
 
-/** What a key may do. A route says which one it needs (adapters/http/server/scopes.ts). */
+/** The rights of a key. Each route names the one it needs (adapters/http/server/scopes.ts). */
 export const scopes = [
-  /** Send messages, publish events, and cancel what was sent. */
+  /** Send messages, publish events, and cancel them. */
   "messages:send",
   /** Read messages, events, their histories and attempts, dead letters, replays, dossiers and the feed, but no body. */
   "messages:read",
-  /** See what was sent and what was answered, beside `messages:read`. */
+  /** See bodies and answers, beside `messages:read`. */
   "bodies:read",
   "endpoints:read",
   /** Change destinations of every kind, their secrets, pauses and circuits, alert targets and event types. */
   "endpoints:write",
-  /** Send again what was sent before. */
+  /** Replay and resend. */
   "replays:write",
   "consents:write",
   "erasures:write",
@@ -32,7 +32,7 @@ export type Scope = (typeof scopes)[number]
 
 const implied: Partial<Record<Scope, ReadonlyArray<Scope>>> = { "endpoints:write": ["endpoints:read"] }
 
-/** Null are the scopes of a key without any: all but `admin`, as keys had before there were scopes. */
+/** Null: a key without scopes, with all but `admin`. */
 export type Scopes = ReadonlyArray<Scope> | null
 
 export const allows = (given: Scopes, needed: Scope): boolean =>
@@ -40,7 +40,7 @@ export const allows = (given: Scopes, needed: Scope): boolean =>
     ? needed !== "admin"
     : given.some((scope) => scope === "admin" || scope === needed || implied[scope]?.includes(needed) === true)
 
-/** Keys are for `admin` alone, what the operator set for the org is in its audit, and the rest is as with the routes of its thing. */
+/** Facts of configuration need the scope of the routes of their thing. */
 const ofConfiguration: Record<ConfigurationFact["type"], Scope> = {
   DestinationCreated: "endpoints:read",
   DestinationChanged: "endpoints:read",
@@ -70,21 +70,17 @@ const guarded: ReadonlyArray<readonly [recorded: object, Scope]> = [
   [circuit, "endpoints:read"],
   [condition, "endpoints:read"],
   [erasure, "erasures:write"],
-  // Who saw a body, who was refused, and from where.
   [access, "audit:read"]
 ]
 
 /** The type of a fact in its name, `Type@version`. */
 const typeIn = (name: string): string => name.split("@", 1)[0]!
 
-/** Of the types of facts that this release knows. */
+/** By the types of facts that this release knows. */
 export const scopeOfType: ReadonlyMap<string, Scope> = new Map([
   ...guarded.flatMap(([recorded, scope]) => Object.keys(recorded).map((name) => [typeIn(name), scope] as const)),
   ...Object.entries(ofConfiguration)
 ])
 
-/**
- * The scope that guards what a fact of this name says, wherever facts are shown as they are stored. One of a newer release, of which
- * nothing is known here, is for `admin`.
- */
+/** The scope that guards a stored fact of this name. An unknown one, of a newer release, needs `admin`. */
 export const scopeOfFact = (name: string): Scope => scopeOfType.get(typeIn(name)) ?? "admin"

@@ -1,11 +1,7 @@
 /**
- * Ends the messages whose time is over while they wait, whatever holds them back: a pause, an open circuit, a rate limit, a
- * disabled destination. They need no claim and no permit, so thousands end in one commit, and none of them takes the probe
- * of a circuit from a message that can still be sent.
- *
- * The projection of messages says whose time is over; the stream of each decides, like a cancellation. So it costs a
- * message nothing that is sent in time, and a worker that holds one meets the ending at the version check. A worker that
- * claims one first ends it the same way (`StartAttempt`).
+ * Ends waiting messages whose time is over, whatever holds them back. They need no claim and no permit, so thousands
+ * end in one commit, and none takes the probe of a circuit. The projection finds them and the stream of each decides; a
+ * worker that holds one meets the ending at the version check.
  */
 import { DateTime, Effect, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"

@@ -1,9 +1,7 @@
 /**
- * Maintenance: jobs that one process carries out for all, the leader (see Processes.ts). Every process has the loops of all jobs, and a
- * loop does nothing while its process does not lead, so nothing has to be begun or ended when the leader changes.
- *
- * A step that is under way when its process ceases to lead goes on. That is safe because each job goes by versions or leases of the
- * rows it writes, and doing a step twice does it once.
+ * Maintenance: jobs that the leader carries out (Processes.ts). Every process has the loops of all jobs, and they idle
+ * while it does not lead. A step under way when leadership ends goes on: each job writes by versions or leases, so a
+ * double step is safe.
  */
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import { background } from "../background.ts"
@@ -20,7 +18,6 @@ export interface Job<R> {
 /** Ends a little before the store's own lease, whatever the heartbeats do. */
 const HOLDS_NANOS = BigInt(LEADS_FOR_MS - 1_000) * 1_000_000n
 
-/** Whether this process leads. */
 export class Leadership extends Context.Service<
   Leadership,
   {
@@ -46,10 +43,10 @@ export class Leadership extends Context.Service<
   static readonly always = Layer.succeed(Leadership, { told: () => {}, holds: () => true })
 }
 
-/** How long a process that does not lead waits before it looks again. */
+/** The pause of a loop whose process does not lead. */
 const LOOK_EVERY = "1 second"
 
-/** Carries out the job again and again while this process leads. */
+/** Repeats the job while this process leads. */
 export const maintain = <R>({ name, every, step }: Job<R>): Effect.Effect<never, never, R | Leadership> =>
   Effect.flatMap(Leadership, ({ holds }) =>
     background(

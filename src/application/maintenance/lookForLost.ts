@@ -1,6 +1,6 @@
 /**
- * Looks for open messages that are in no place of the queue, and parks them: so they are shown, and whoever tries them again brings them
- * back. Parked messages that this release can read are tried again on the way: a process of an older release may have parked them.
+ * Parks open messages that are in no place of the queue, so that they are shown and can be brought back. Also retries
+ * parked messages that this release can read: a process of an older release may have parked them.
  */
 import { Duration, Effect } from "effect"
 import { streamOf } from "../../domain/streams.ts"
@@ -12,7 +12,6 @@ const LOST_MAX = 1_000
 /** A message that is missing for longer did not just move. */
 const MISSING_FOR = Duration.minutes(1)
 
-/** Parks open messages that are in no place of the queue. */
 export const parkLost = Effect.gen(function* () {
   const { lost, park } = yield* Parked
   const suspects = yield* lost(null, LOST_MAX)

@@ -1,4 +1,7 @@
-/** Reads the figures of the whole installation for the metrics of all processes, so that a scrape costs the store nothing. */
+/**
+ * Reads the figures of the whole installation for the metrics of all processes, so that a scrape costs the store
+ * nothing.
+ */
 import { DateTime, Duration, Effect } from "effect"
 import type { DestinationId } from "../../domain/ids.ts"
 import { Processes } from "../ports/Processes.ts"

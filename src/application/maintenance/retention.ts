@@ -1,6 +1,6 @@
 /**
- * Deletes messages that are over and old enough, events without messages, and removed destinations: in steps of a tenth of a second at
- * most, one after the other while there is more, then not before a part of the days is over.
+ * Deletes messages that are over and old enough, events without messages, and removed destinations, in steps of at most
+ * a tenth of a second.
  */
 import { Clock, DateTime, Duration, Effect } from "effect"
 import type { FromStore } from "../errors.ts"
@@ -10,22 +10,22 @@ import { type Before, Retention } from "../ports/Retention.ts"
 const STEP_MAX_MS = 100
 const [AT_ONCE_MIN, AT_ONCE_FIRST, AT_ONCE_MAX] = [100, 1_000, 20_000]
 const DESTINATIONS_AT_ONCE = 1_000
-/** A pass for every hour, and of messages that are kept for minutes a pass for each. */
+/** The bounds of the pause between passes. */
 const EVERY = Duration.hours(1)
 const OFTEN = Duration.minutes(1)
-/** The part of the days that passes between two passes. */
+/** The share of the kept time between two passes. */
 const SHARE = 24
 
 export interface Lives {
-  /** Of what ended well; null: for ever. */
+  /** Of messages that ended well; null: for ever. */
   readonly keep: Duration.Duration | null
-  /** Of dead letters, of messages SENT, and of destinations from when they were removed; null: for ever. */
+  /** Of dead letters, of messages SENT, and of destinations from their removal; null: for ever. */
   readonly keepDead: Duration.Duration | null
-  /** The most that an org's own settings may say; null: there is no most. */
+  /** The most days of an org's own settings; null: no bound. */
   readonly daysMax: number | null
 }
 
-/** One pass; answers how many it deleted. It stops early when another process does the same. */
+/** One pass; answers the numbers of deleted things. It stops early when another process does the same. */
 export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMax }: Lives) {
   const retention = yield* Retention
   const now = yield* DateTime.now
@@ -52,7 +52,7 @@ interface Step {
   readonly next: string | null
 }
 
-/** Steps become larger or smaller by how long they take. */
+/** Steps grow and shrink by how long they take. */
 const inSteps = Effect.fnUntraced(function* (step: (from: string | null, limit: number) => FromStore<Step>) {
   const clock = yield* Clock.Clock
   let removed = 0

@@ -1,10 +1,7 @@
 /**
- * Looks, for every alert target, at the lasting conditions it watches, and appends a fact when one begins and when it is over. The
- * alerts are made from these facts (alertsOfFacts.ts), so each change is one alert, whatever crashes in between.
- *
- * The leader remembers the last fact of each journal, so a look that changes nothing costs two statements, however many targets there
- * are. A memory that is wrong, because another process led meanwhile, shows at the append: its version is taken, and the journal is
- * read again.
+ * Watches lasting conditions for every alert target, and appends a fact when one begins and ends; alerts are made from
+ * these facts (alertsOfFacts.ts). The last fact of each journal is remembered, so a look without change costs two
+ * statements. Where another process led meanwhile, the append fails on its version and the journal is read again.
  */
 import { DateTime, Effect, Result } from "effect"
 import { after, decide, type Look, lookAtBacklog, lookAtBroker, unwatched } from "../../domain/condition/decider.ts"
@@ -57,7 +54,7 @@ const note = Effect.fnUntraced(function* (
   const [fact] = decide(before, { orgId, condition }, look).map(toRecorded)
   if (fact === undefined) return
   const version = last?.version ?? 0
-  // Forgotten until it is known to be written: an answer that is lost may have written it.
+  // Forgotten until it is known to be written: a lost answer may have written it.
   remembered.delete(journal)
   const result = yield* journals.append(journal, version, [fact], yield* DateTime.now, null)
   if (result === "Appended") remembered.set(journal, { version: version + 1, ...fact })

@@ -1,7 +1,6 @@
 /**
- * Cancels a message, replays one that ended badly, or erases its body.
- *
- * On `StoreUnavailable` the command may or may not have taken effect: the message shows which.
+ * Cancels, dismisses or replays a message, or erases its body. On `StoreUnavailable` the message shows whether the
+ * command took effect.
  */
 import { DateTime, Effect, Result, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -25,22 +24,22 @@ type CommandAt = (now: DateTime.Utc) => MessageCommand
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
   status: Schema.String,
   allowed: Schema.Array(Schema.Literals(callerCommands)),
-  /** It had as many replays as a message may have. */
+  /** It has the most replays of a message. */
   wasReplayedOften: Schema.Boolean
 }) {}
 
 /** Other writers changed the message at every try. Nothing was done; asking again will help. */
 export class MessageBusy extends Schema.TaggedError<MessageBusy>()("MessageBusy", { id: Schema.String }) {}
 
-/** A command of which the queue learns with its fact. Hurry is not one: see hurryMessage.ts. */
+/** The commands whose fact changes the queue by itself; hurryMessage.ts has the other one. */
 export type PlainCommand = Exclude<CallerCommand, "HurryMessage">
 
 export const commandMessage = (orgId: OrgId, id: MessageId, type: PlainCommand, reason: string | null) =>
   decideFor(orgId, id, (now) => ({ type, now, reason }), null)
 
 /**
- * The fact that each command leaves. A command that names itself in its actor (`amqp:<key>`) is found by it when it comes
- * once more, and does nothing then: whatever brought it can't know whether it was obeyed.
+ * The fact of each command. A repeated command with its own name as actor (`amqp:<key>`) is found by it and does
+ * nothing.
  */
 const leaves = {
   CancelMessage: "MessageCancelled",
@@ -48,7 +47,7 @@ const leaves = {
   DismissMessage: "MessageDismissed"
 } as const
 
-/** The message as it is now, if this very command was obeyed before; null when it was not. */
+/** The message as it is now, if this very command was obeyed before. */
 export const obeyedBefore = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, type: PlainCommand) {
   const actor = yield* CommandedBy
   const { facts } = yield* loadStream(orgId, id)
@@ -56,19 +55,14 @@ export const obeyedBefore = Effect.fnUntraced(function* (orgId: OrgId, id: Messa
   return isThere ? viewOf(id, facts)! : null
 })
 
-/**
- * Like `ReplayMessage`, with another body. The old body is not kept: an id has one body, and the facts say when and why
- * it was edited.
- */
+/** Like `ReplayMessage`, with another body. The old body is not kept; a fact tells of the edit. */
 export const replayEdited = (orgId: OrgId, id: MessageId, body: string, reason: string | null) =>
   decideFor(orgId, id, (now) => ({ type: "ReplayMessage", now, reason, edited: true }), body)
 
 /**
- * Removes body and answers at once; a fact says so. A message that waits is refused at its next attempt, because there
- * is nothing left to send.
- *
- * The texts are removed first: after a crash in between, more is gone than the history says, never less. They are
- * removed again after the fact, because an answer may have been written before it; later, none is (see deliver.ts).
+ * Removes body and answers; a fact says so. A waiting message is refused at its next attempt. The texts go first: after
+ * a crash more is gone than the history says. They go again after the fact, because an answer may have been written
+ * before it; later, none is (deliver.ts).
  */
 export const eraseMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, reason: string | null) {
   const bodies = yield* Bodies

@@ -1,7 +1,6 @@
 /**
- * Where a message is, why, and what comes next (domain/message/explanation/), now or as it was known at an earlier time. Of
- * an earlier time the facts tell suspensions, pauses and circuits; the queue, the rate limit and the workers are known only as they are
- * now, and the answer names what it does not know.
+ * Explains a message (domain/message/explanation/), now or at an earlier time. Facts tell earlier suspensions, pauses
+ * and circuits; queue, rate limit and workers are known only as they are now, and the answer names the unknown ones.
  */
 import { DateTime, Effect } from "effect"
 import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
@@ -27,7 +26,7 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
   if (opening?.type !== "MessageQueued") return yield* new MessageNotFound({ id })
   const message = replay(history.map(({ fact }) => fact))
   const { channel, destination } = opening
-  // Whatever holds its destination or its org up holds up what waits and nothing else.
+  // Destination and org hold up only waiting messages.
   const holds = isWaiting(message)
     ? { ...(yield* readSituation(channel, destination, at)), suspension: yield* readSuspension(orgId, at) }
     : { ...nothingHolds, suspension: null }
@@ -50,7 +49,7 @@ const nothingKnown: Omit<Present, "suspension" | "pause" | "disabling" | "circui
   workers: null
 }
 
-/** What has no history. */
+/** The surroundings without a history. */
 const presentOf = Effect.fnUntraced(function* (
   orgId: OrgId,
   id: MessageId,
@@ -76,7 +75,7 @@ const presentOf = Effect.fnUntraced(function* (
   }
 })
 
-/** A line holds messages of one org. Null when it was forgotten meanwhile. */
+/** Null when it was forgotten meanwhile. */
 const headOf = Effect.fnUntraced(function* (id: MessageId) {
   const { facts } = yield* (yield* EventStore).load(id)
   const view = viewOf(id, facts)

@@ -1,13 +1,7 @@
 /**
- * Makes a message due now that waits for its time: a retry, a deferral or a scheduled time. Attempts, circuits, pauses and
- * rate limits stay as they are.
- *
- *   claim     the message is taken out of its lane, under a lease of its own, so that nobody sends it meanwhile
- *   append    `MessageHurried`, fenced by the claim, puts it in again under its new time
- *   release   the claim ends
- *
- * After a crash in between, the lease runs out and a worker takes it over as it takes over any batch: what was not hurried
- * waits again as before (deliver/recover.ts).
+ * Makes a message due now that waits for a retry, a deferral or a scheduled time. It is claimed under a lease of its
+ * own, so that no worker sends it meanwhile; `MessageHurried`, fenced by the claim, puts it back; then the claim ends.
+ * After a crash a worker takes over the batch like any other (deliver/recover.ts).
  */
 import { DateTime, Duration, Effect, Result, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -68,13 +62,13 @@ const hurryOnce = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   return null
 })
 
-/** Its row in the queue, as its facts say. */
+/** Its row in the queue, by its facts. */
 const waitingOf = (messageId: MessageId, message: Message, version: number) => {
   const { destination, epoch, attempt } = message.progress
   return { messageId, lane: destination!, dueAt: attentionAt(message)!, version, epoch, attempt }
 }
 
-/** It waits again as before, unless what was stored meanwhile took it out of the queue. */
+/** It waits again as before, unless facts since took it out of the queue. */
 const letGo = Effect.fnUntraced(function* (
   batch: BatchId,
   orgId: OrgId,

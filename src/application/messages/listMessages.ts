@@ -1,6 +1,6 @@
 /**
- * Pages of messages: the list knows where each stands, and its stream says what it is. A view is folded up to the version that the list
- * knows, so that it is what was asked for. A message that was forgotten meanwhile, or whose stream can't be read, is left out.
+ * Pages of messages. The list finds them; each view is folded from its stream up to the version that the list knows, so
+ * it fits the filter. Forgotten and unreadable messages are left out.
  */
 import { Effect } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -21,7 +21,7 @@ export const listMessages = Effect.fnUntraced(function* (
   return { items: views, nextCursor }
 })
 
-/** The streams of these messages, without those that can't be read. */
+/** The streams of these messages, without unreadable ones. */
 export const loadReadable = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
   const { loadMany } = yield* EventStore
   const alone = (id: MessageId) =>

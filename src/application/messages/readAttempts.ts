@@ -1,9 +1,7 @@
 /**
- * The attempts of a message as its proof: what was called and when, which address answered what, and how long each step
- * took. A fact names the version of the settings that its request was made from; how such a request looks, its
- * destination's journal tells. No secret is among it, because none is kept.
- *
- * A message may have a thousand attempts and each an answer of 64 KiB, so they come in pages, and no page reads more answers than it can hold.
+ * The attempts of a message as its proof: request, time, address, answer and durations, without secrets. A request
+ * follows from the version of the settings that its fact names. Up to a thousand attempts with answers of 64 KiB come
+ * in pages.
  */
 import { Effect } from "effect"
 import { type Call, headersOf } from "../../domain/delivery/exchange.ts"
@@ -18,7 +16,7 @@ import { Channels } from "../ports/Channels.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { loadStream } from "./readMessage.ts"
 
-/** A cursor says how many attempts come before it. */
+/** A cursor is the number of attempts before it. */
 export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, { cursor, limit }: PageRequest) {
   const { facts } = yield* loadStream(orgId, id)
   // A stream that was loaded is one of a message.
@@ -55,10 +53,10 @@ const isBeyond = (place: AttemptPlace, end: AttemptPlace): boolean =>
 
 type CallOf = (settings: number) => Call | null
 
-/** How its destination was called under a version of its settings. */
+/** The calls of its destination by version of its settings. */
 const callsOf = Effect.fnUntraced(function* ({ orgId, channel, destination }: MessageQueued) {
   const history = yield* configurationHistory(channel, destination)
-  // One from before its journal told this is known as it is now.
+  // The present settings, for a journal that does not tell them.
   const now = yield* (yield* Destinations).get(orgId, destination)
   const record = (yield* Channels).get(channel)
   const present = now === null || record === undefined ? null : record.callOf(now.settings)

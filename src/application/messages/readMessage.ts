@@ -1,19 +1,15 @@
-/**
- * The views of one message. Each is folded from its stream, so it is always current and all of them agree. A message of
- * another org is not found, exactly like one that does not exist.
- */
+/** The views of one message, each folded from its stream, so always current. A message of another org is not found. */
 import { DateTime, Effect, Schema } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { timeline, viewOf } from "../../domain/message/view.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Parked } from "../ports/Parked.ts"
 
-/** The org has no message with this id. */
 export class MessageNotFound extends Schema.TaggedError<MessageNotFound>()("MessageNotFound", {
   id: Schema.String
 }) {}
 
-/** Nothing can be said of a message whose stream can't be read, but that it is parked. */
+/** A message whose stream can't be read is only known to be parked. */
 export class MessageParked extends Schema.TaggedError<MessageParked>()("MessageParked", {
   at: Schema.DateTimeUtc
 }) {}
@@ -26,13 +22,13 @@ export const loadStream = Effect.fnUntraced(function* (orgId: OrgId, id: Message
   return stream
 })
 
-/** A stream that can't be read and was not parked yet is a bug like any other. */
+/** An unreadable stream that is not parked is a bug like any other. */
 const unreadable = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, defect: unknown) {
   const found = yield* (yield* Parked).find(orgId, id)
   return found === null ? yield* Effect.die(defect) : yield* new MessageParked({ at: found.at })
 })
 
-/** The message now, or as it was known at a time; not found at a time before it was accepted. */
+/** The message now, or as known at a time; not found before it was accepted. */
 export const readMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
   const { facts } = yield* loadStream(orgId, id)
   const view = viewOf(id, upTo(facts, at))
@@ -40,8 +36,8 @@ export const readMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Messag
 })
 
 /**
- * The facts that were known at a time; all of them for null. Recorded times may run backwards by a little when writers'
- * clocks differ, so a history ends at the first later fact.
+ * The facts that were known at a time; null: all. Times may run backwards a little when writers' clocks differ, so a
+ * history ends at the first later fact.
  */
 export const upTo = <Fact extends { readonly at: DateTime.Utc }>(
   facts: ReadonlyArray<Fact>,
@@ -52,7 +48,7 @@ export const upTo = <Fact extends { readonly at: DateTime.Utc }>(
   return later === -1 ? facts : facts.slice(0, later)
 }
 
-/** Every fact with the status the message had after it. */
+/** Every fact with the status of the message after it. */
 export const readEvents = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   return timeline((yield* loadStream(orgId, id)).facts).steps
 })

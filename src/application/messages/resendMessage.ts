@@ -1,7 +1,7 @@
 /**
- * Sends a message again as a new one that names it, whatever became of the old one: for what was delivered and lost behind
- * the receiver's door, or was delivered to a wrong place. The receiver sees a new id, so it does not drop it as a
- * duplicate. The new message is judged like any other: its destination and the consent of its dossier as they are now.
+ * Sends a message again as a new one that names it, for a delivery that was lost behind the receiver's door or went to
+ * a wrong place. The new id escapes the receiver's dropping of duplicates. Destination and consent are judged as they
+ * are now.
  */
 import { Effect, Schema } from "effect"
 import type { MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
@@ -13,7 +13,7 @@ import { loadStream, MessageNotFound } from "./readMessage.ts"
 /** The body was erased: there is nothing to send or to show. */
 export class BodyErased extends Schema.TaggedError<BodyErased>()("BodyErased", { id: Schema.String }) {}
 
-/** What takes the place of the old message's own; null keeps that. */
+/** Null keeps the old message's own. */
 export interface Instead {
   readonly to: string | null
   readonly body: string | null

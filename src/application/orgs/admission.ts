@@ -1,12 +1,7 @@
 /**
- * How much an org, and a key of it, may ask of this process, and how much an org may have in all.
- *
- * Rates are counted by each process for itself: a request passes while org and key have any of their second's worth left, and what it
- * took beyond has to pass first. So a large batch passes too, and the next request waits for it. They hold for what is repeated under
- * its idempotency key as well, because to find that costs as much: after the named seconds it is answered.
- *
- * What the org has is counted by the store and remembered for a moment: a limit may be passed by what comes within it. A repeat adds
- * nothing to it, and is answered however much there is.
+ * Limits of orgs and keys. Rates are counted by each process: a request passes while anything of the second is left,
+ * and its excess delays the next one, so a large batch passes too. Repeats count, because finding them costs as much.
+ * Counts come from the store and may be two seconds old; a repeat adds nothing to them and always passes.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
@@ -14,7 +9,6 @@ import type { StoreUnavailable } from "../errors.ts"
 import { type Limits, type OrgCounts, Orgs, type Rates, rateNames } from "../ports/Orgs.ts"
 import { LATER_SECONDS, makeBuckets } from "./buckets.ts"
 
-/** A limit is used up: of the org, or of the key that asks. */
 export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReached", {
   of: Schema.Literals(["org", "key"]),
   limit: Schema.String,
@@ -23,15 +17,15 @@ export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReach
   afterSeconds: Schema.Int
 }) {}
 
-/** What is to be accepted. */
+/** A request to accept something. */
 export interface Asked {
   /** Messages or events. */
   readonly count: number
   /** In all. */
   readonly bytes: number
-  /** The key it is asked with; null: none that has limits. */
+  /** Null: no key with limits. */
   readonly key: { readonly id: string; readonly limits: Rates } | null
-  /** Whether all of it was accepted before, so that nothing is added to what the org has. */
+  /** True if all of it was accepted before. */
   readonly isRepeat: Effect.Effect<boolean, StoreUnavailable>
 }
 
@@ -39,13 +33,13 @@ export class Admission extends Context.Service<
   Admission,
   {
     readonly accept: (org: OrgId, asked: Asked) => Effect.Effect<void, LimitReached | StoreUnavailable>
-    /** To have one more. */
+    /** Admits one more. */
     readonly another: (
       org: OrgId,
       what: "destinations" | "replays",
       isRepeat: Asked["isRepeat"]
     ) => Effect.Effect<void, LimitReached | StoreUnavailable>
-    /** To follow one more feed of a process, where it follows `followed`; `share` is what an org without a limit may follow. */
+    /** Admits one more feed of a process that follows `followed`; `share` is for an org without a limit. */
     readonly follow: (
       org: OrgId,
       followed: number,
@@ -54,9 +48,8 @@ export class Admission extends Context.Service<
   }
 >()("posthaste/application/orgs/Admission") {}
 
-/** How long counts are remembered. */
 const COUNTED_MS = 2_000
-/** When it may be worth asking for one more. */
+/** Seconds after which it may be worth asking for one more. */
 const afterSecondsOf = { waiting: 5, replays: 30, feeds: 30, destinations: LATER_SECONDS } as const
 
 const hasAsMany = (limit: keyof typeof afterSecondsOf, allowed: number) =>
@@ -70,7 +63,7 @@ const ratesOf = (of: "org" | "key", id: string, rates: Rates) =>
     return perSecond === undefined ? [] : [{ of, limit, bucket: `${limit} of ${of} ${id}`, rate: { perSecond } }]
   })
 
-/** `standard` holds for an org that has no limit of its own. */
+/** `standard` holds for an org without its own limit. */
 export const layer = (standard: Limits) =>
   Layer.effect(
     Admission,

@@ -1,11 +1,11 @@
 /**
- * Buckets of tokens by name. A bucket fills at its rate up to its burst. A request passes while anything is left, and may take more than
- * that: what it took beyond has to come in before the next one passes. So a large batch passes, too.
+ * Buckets of tokens by name, filled at a rate up to a burst. A request passes while anything is left and may overdraw;
+ * the next one waits until that is filled, so a large batch passes, too.
  */
 
 export interface Rate {
   readonly perSecond: number
-  /** What a full bucket holds; absent: the amount of a second. */
+  /** The content of a full bucket; absent: the amount of a second. */
   readonly burst?: number
 }
 

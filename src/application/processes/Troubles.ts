@@ -1,6 +1,6 @@
 /**
- * What is wrong with this Posthaste as a whole, as one list for everybody who tells of it: readiness, stats, explanations, metrics and
- * the command line. What nobody needs is not missed: without a broker and commands of callers' transactions nobody needs a relay.
+ * The troubles of the installation, one list for readiness, stats, explanations, metrics and the command line. An
+ * unneeded role is not missed: a relay is only for a broker and commands of callers' transactions.
  */
 import { Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
 import type { FromStore } from "../errors.ts"
@@ -24,11 +24,11 @@ export type TroubleReason = (typeof troubleReasons)[number]
 
 export interface Trouble {
   readonly reason: TroubleReason
-  /** In a sentence that names nobody: it may be told to anybody. */
+  /** A sentence without names, for everybody. */
   readonly says: string
-  /** Null when nobody knows. */
+  /** Null when unknown. */
   readonly since: DateTime.Utc | null
-  /** Whose transaction it is, for those who run Posthaste. */
+  /** For those who run Posthaste. */
   readonly transaction: OpenTransaction | null
 }
 
@@ -36,17 +36,17 @@ export interface Trouble {
 const BEHIND_FROM = Duration.seconds(30)
 const STALL_FROM = Duration.seconds(10)
 const COMMANDS_WAIT_FROM = Duration.seconds(10)
-/** A backup or a report takes as long; much longer, and claims cost several times as much. */
+/** A backup or a report takes as long; after much longer, claims cost several times as much. */
 const LONG_TRANSACTION_FROM = Duration.minutes(1)
 
 interface Known {
   readonly processes: ReadonlyArray<Process>
   readonly freshness: ReadonlyMap<string, AsOf>
   readonly stall: Stall | null
-  /** Since when a command waits that only a relay takes; null where one lives, which takes it. */
+  /** Since when a command waits for a relay; null where one lives. */
   readonly commandsSince: DateTime.Utc | null
   readonly oldest: OpenTransaction | null
-  /** The first of the streams that can't be processed. */
+  /** The first one. */
   readonly parked: ReadonlyArray<ParkedStream>
 }
 
@@ -118,14 +118,14 @@ export const troublesOf = (
   return troubles
 }
 
-/** A process that stopped in order is not known any more, only one that vanished. */
+/** A process that stopped in order is not listed. */
 const lastSeenIn = (role: string, processes: ReadonlyArray<Process>): DateTime.Utc | null =>
   processes
     .filter(({ alive, roles }) => !alive && roles.includes(role))
     .map(({ lastSeen }) => lastSeen)
     .reduce<DateTime.Utc | null>((last, seen) => (last === null ? seen : DateTime.max(last, seen)), null)
 
-/** What is known of the whole installation now, and what is wrong with it. */
+/** The state of the installation and its troubles. */
 export const readInstallation = Effect.gen(function* () {
   const [processes, freshness, stall, oldest, { items: parked }] = yield* Effect.all(
     [
@@ -137,7 +137,7 @@ export const readInstallation = Effect.gen(function* () {
     ],
     { concurrency: 2 }
   )
-  // A living relay takes what there is. Only where none does do commands stay long enough to be worth a look.
+  // A living relay takes all commands: only without one are they worth a look.
   const commandsSince = livingIn("relay", processes).length > 0 ? null : yield* (yield* CommandInbox).waitingSince
   const troubles = troublesOf({ processes, freshness, stall, commandsSince, oldest, parked }, yield* DateTime.now)
   return { troubles, freshness, oldest }
@@ -147,7 +147,7 @@ const HOLDS = Duration.seconds(1)
 
 type Ports = EventStore | Projections | Parked | Processes | CommandInbox
 
-/** As they were at most a second ago. */
+/** At most a second old. */
 export class Troubles extends Context.Service<Troubles, { readonly now: FromStore<ReadonlyArray<Trouble>> }>()(
   "posthaste/application/processes/Troubles"
 ) {

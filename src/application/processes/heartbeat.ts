@@ -1,6 +1,6 @@
 /**
- * One statement every two seconds: it keeps this process listed, makes it the leader where there is none, rings the topics of which
- * something is due, and brings the figures of the installation. So an idle process asks for nothing else.
+ * One statement every two seconds: it keeps this process listed, makes it the leader where there is none, rings the
+ * topics with something due, and brings the figures of the installation. An idle process asks for nothing else.
  */
 import { Clock, Duration, Effect } from "effect"
 import { background } from "../background.ts"
@@ -17,11 +17,11 @@ const ANSWER_WITHIN = Duration.seconds(15)
 
 export interface LatestFigures {
   readonly figures: Figures | null
-  /** How old the figures were when they were fetched. */
+  /** When they were fetched. */
   readonly ageSeconds: number
   /** By the monotonic clock. */
   readonly fetchedAtNanos: bigint
-  /** How far the clock of this process's machine is ahead of the store's. */
+  /** The lead of this machine's clock over the store's. */
   readonly clockOffsetSeconds: number
 }
 

@@ -1,12 +1,7 @@
 /**
- * Applies the stored receipts to their messages:
- *
- *   claim    receipts that are due; no other process gets them while the lease runs
- *   record   each through recordReceipt.ts, the receipts of one message one after the other
- *   settle   recorded receipts are removed; a receipt without a message waits, longer each time, and is parked in the end
- *
- * A message's own commit may come after its receipt, by a moment or by as long as a worker was down. A crash between the
- * steps repeats the receipts that were not settled, and recording one twice is safe. Any number of processes may run this.
+ * Applies the stored receipts to their messages: claims due ones under a lease, records each (recordReceipt.ts), those
+ * of one message one after the other, and settles them. A receipt without a message waits, longer each time, and is
+ * parked in the end: the message's own commit may come later. A crash repeats receipts, which is safe.
  */
 import { Duration, Effect, Result } from "effect"
 import { backgroundOn } from "../background.ts"
@@ -29,7 +24,7 @@ const WAIT_BUSY_MS = 1_000
 const PARKED_FOR = Duration.days(7)
 const FORGET_EVERY = Duration.hours(1)
 
-/** Applies some receipts; answers how many it has claimed. */
+/** Applies some receipts; answers the number of claimed ones. */
 export const applyReceiptsOnce = Effect.fnUntraced(function* () {
   const inbox = yield* ReceiptInbox
   const held = yield* inbox.claim(AT_ONCE, LEASE)

@@ -1,12 +1,8 @@
 /**
- * Receives the receipts that Meta sends about messages. A call is only stored here, because Meta wants its answer within a
- * fraction of a second; applyReceipts.ts applies the receipts later.
- *
- *   prove   the body names phone numbers; a number is believed when its account's app secret signed these very bytes
- *   read    only the parts of the body about numbers that are believed
- *   store   all receipts of the call, so many in a commit: Meta repeats a call that was not answered, and none is stored twice
- *
- * The org is the account's. A caller that names an org gets only receipts of that org's accounts stored.
+ * Receives and stores Meta's receipts; applyReceipts.ts applies them later, because Meta wants its answer within a
+ * fraction of a second. The body names phone numbers: a number is believed when its account's app secret signed these
+ * very bytes, and only believed parts are read. Meta repeats unanswered calls; each receipt is stored once. A caller
+ * that names an org reaches only its accounts.
  */
 import { Effect, Redacted, Result } from "effect"
 import { maskedJson, maskOf } from "../destinations/masking.ts"
@@ -17,7 +13,6 @@ import { Pulse } from "../ports/Pulse.ts"
 import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
 
-/** The channel whose receipts these are. */
 export const WHATSAPP = "whatsapp"
 
 export interface ReceiptCall {
@@ -34,7 +29,7 @@ export type ReceiptAnswer =
   | { readonly type: "Unproven"; readonly why: string }
   | { readonly type: "Unreadable"; readonly reason: string }
 
-/** Numbers of one app share its secret, and a body is of one app: so many different secrets are tried and no more. */
+/** The most secrets that are tried: numbers of one app share its secret, and a body is of one app. */
 const SECRETS_MAX = 10
 
 export const receiveReceipts = Effect.fn("receiveReceipts")(function* (
@@ -92,10 +87,10 @@ interface Skipped {
 
 const shown = (numbers: Iterable<string | null>): string => [...numbers].slice(0, 3).join(", ")
 
-/** The accounts of the body's phone numbers. */
+/** The accounts of the believed phone numbers. */
 const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall, numbers: ReadonlyArray<string>) {
   const { isSigned } = yield* WhatsAppReceipts
-  // A secret that does not open is a fault on our side: Meta must repeat the call.
+  // A secret that does not open is a fault of Posthaste: Meta must repeat the call.
   const found = yield* Effect.catchDefect((yield* Destinations).withPublicKeys(WHATSAPP, numbers), (cause) =>
     Effect.fail(new StoreUnavailable({ cause }))
   )

@@ -1,10 +1,6 @@
 /**
- * Records a provider's receipt with the message it is about. The message is found by our own data that came back with the
- * receipt, or by the provider's id for the message.
- *
- * - A receipt that arrives before our own commit and one that arrives after it lead to the same state.
- * - A receipt that arrives twice is recorded once.
- * - On `StoreUnavailable` the receipt may or may not have been recorded. Recording it again is safe.
+ * Records a provider's receipt with its message, found by the returned callback data or by the provider's id. The order
+ * of receipt and own commit does not matter, a repeat is recorded once, and a repeat after `StoreUnavailable` is safe.
  */
 import { DateTime, Effect, Result } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -20,13 +16,13 @@ import { ProviderMessages } from "../ports/ProviderMessages.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 
 export interface Receipt extends ReportedReceipt {
-  /** From our own callback data, like epoch and attempt. */
+  /** From the returned callback data, like epoch and attempt. */
   readonly messageId: MessageId | null
 }
 
 /**
- * `repeated`: the receipt was recorded before. `unknown`: there is no such message, or not yet: the provider's id may not
- * be stored while our own answer is on its way. `foreign`: the message belongs to another org; nothing was done.
+ * `repeated`: recorded before. `unknown`: no such message, or the provider's id is not stored yet. `foreign`: the
+ * message belongs to another org.
  */
 export type ReceiptAnswer = "recorded" | "repeated" | "unknown" | "foreign"
 
@@ -80,7 +76,7 @@ const recordFor = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, { re
   return "recorded"
 })
 
-/** When the attempt that the message's last facts are about was due. */
+/** The due time of the attempt that the message's last facts are about. */
 const lastDueAt = ({ facts }: Stream): DateTime.Utc | null => {
   const due = facts.flatMap(({ fact }) => {
     switch (fact.type) {

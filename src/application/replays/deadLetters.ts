@@ -1,8 +1,6 @@
 /**
- * The list of dead letters: messages that ended badly and were not replayed, with the effect that a replay would have.
- *
- * The projection finds them, and their streams give the details: a message that was replayed a moment ago is left out,
- * so a page may be shorter than its limit. A message that became a dead letter a moment ago may be missing.
+ * The list of dead letters, with the effect that a replay would have. The projection finds them, and their streams give
+ * the details: a message that was just replayed is left out, one that just died may be missing.
  */
 import { type DateTime, Effect } from "effect"
 import { attemptsMaxOf, type RetryPolicy } from "../../domain/delivery/retry.ts"
@@ -16,7 +14,7 @@ import { type Destination, Destinations, urlIn } from "../ports/Destinations.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 
 export interface DeadLetter {
-  /** `contradicted`: a provider reported the message as delivered. Check before a replay. */
+  /** `contradicted`: a provider reported the message as delivered. */
   readonly message: MessageView
   readonly deadLetteredAt: DateTime.Utc
   readonly wouldReplayTo: {

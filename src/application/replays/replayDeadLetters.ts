@@ -1,19 +1,12 @@
 /**
- * Carries out replays, one stretch at a time:
+ * Carries out replays, a step at a time: take one under a lease, search a while for its items, then give each of the
+ * next items its epoch or message (or dismiss, cancel, send elsewhere), and account for them in the journal.
  *
- *   take      one replay, under a lease
- *   search    while its items are not all found, for some more (replays.ts); then it is the next one's turn
- *   replay    each dead letter of the next stretch gets its next epoch, each missed event its message (sendMissed.ts); or
- *             it is dismissed, cancelled, or sent elsewhere (sendElsewhere.ts)
- *   advance   the journal accounts for the stretch
+ * No crash gives a message two epochs from one replay: the item holds the epoch that had ended at the request, and
+ * `MessageReplayed` names the job.
  *
- * Whatever crashes in between, no message gets a second epoch from one replay: the item holds the epoch that had ended
- * at the request, `MessageReplayed` names the job that opened the next one, and a repeated stretch finds both. An
- * interrupted replay goes on where its journal ends.
- *
- * New messages share their lanes with replayed ones, so a replay limits itself: the next stretch comes when most of the
- * last one has had its first attempt, however fast its destinations are. A destination that can't be reached slows a
- * replay down but does not stop it for the others.
+ * A replay spares the lanes it shares: the next step comes when most of the last one has had its first attempt. A
+ * destination that can't be reached slows it down but does not stop it.
  */
 import { DateTime, Duration, Effect, Result } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
@@ -31,15 +24,15 @@ import { sendElsewhere } from "./sendElsewhere.ts"
 import { sendMissed } from "./sendMissed.ts"
 
 const ROWS_MAX = 500
-/** Longer than a stretch takes. After a crash it is how long the replay stands still. */
+/** Longer than a step takes. After a crash it is how long the replay stands still. */
 const LEASE = Duration.seconds(10)
 const PAUSE = Duration.millis(100)
-/** The longest pause between two looks at a stretch that still waits. */
+/** The longest pause between two looks at a step that still waits. */
 const LOOK_PAUSE_MAX = Duration.seconds(5)
-/** How long a stretch may delay the next one. */
+/** The longest delay of the next step. */
 const PATIENCE = Duration.minutes(1)
 
-/** One stretch of one replay; false when no replay had work. */
+/** One step of one replay; false when no replay had work. */
 export const replayOnce = Effect.fnUntraced(function* () {
   const replays = yield* Replays
   const taken = yield* replays.take(LEASE)
@@ -60,7 +53,7 @@ export const replayOnce = Effect.fnUntraced(function* () {
   return true
 })
 
-/** One line for all that a job did to messages. */
+/** One line for the whole job. */
 const sayEnded = ({ job, replay }: Snapshot) => {
   const { replayed, skipped } = progressOf(replay)
   return Effect.annotateLogs(Effect.logInfo(`${deedOf(job.selection)}: ${statusOf(replay).toLowerCase()}`), {
@@ -74,18 +67,18 @@ const deedOf = (selection: ReplayJob["selection"]): string => {
   return "sendTo" in selection ? "a job that sends dead letters elsewhere has ended" : "a replay has ended"
 }
 
-/** The next stretch, from the messages to the journal. */
+/** The next step, from the messages to the journal. */
 const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
   const { cursor } = progressOf(replay)
   const items = yield* (yield* Replays).items(job.id, cursor, ROWS_MAX)
   const tally = yield* replayItems(job, items)
   return yield* commandReplay(job, { type: "AdvanceReplay", from: cursor, ...tally }).pipe(
-    // Another process accounted for the same stretch: it is complete all the same.
+    // Another process accounted for the same items.
     Effect.catchTag("ReplayRejected", () => loadReplay(job))
   )
 })
 
-/** Gives each item its next epoch or its message, or finds the reason why not. */
+/** Gives each item its next epoch or its message where possible. */
 const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<ReplayItem>) {
   const replayed =
     "missed" in job.selection
@@ -114,7 +107,7 @@ const replayDead = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyA
   return answers.filter((answer) => answer === "replayed").length
 })
 
-/** Replayed by this job before, not to be replayed, or to be replayed now. */
+/** Replays the message, unless this job did before or it can't be replayed. */
 const replayItem = Effect.fnUntraced(function* (
   { id, reason }: ReplayJob,
   { messageId, epoch }: DeadItem,
@@ -133,7 +126,7 @@ const replayItem = Effect.fnUntraced(function* (
   return { entry: entryOf(messageId, message, stream.version, decided.success, now).entry, answer: "replayed" }
 })
 
-/** Cancelled or dismissed before, perhaps by this job before a crash; not any more what it was; or to be ended now. */
+/** Cancels or dismisses the message, unless that was done before or it has gone on. */
 const endItem = Effect.fnUntraced(function* (
   reason: string | null,
   type: "CancelMessage" | "DismissMessage",
@@ -152,17 +145,17 @@ const endItem = Effect.fnUntraced(function* (
   return { entry, answer: "replayed" }
 })
 
-/** Half as long as the stretch has waited: a look reads 500 streams. */
+/** Half as long as the step has waited: a look reads 500 streams. */
 const lookPause = Effect.fnUntraced(function* ({ lastAt }: Snapshot) {
   const waited = Duration.divideUnsafe(DateTime.distance(lastAt, yield* DateTime.now), 2)
   return Duration.clamp(waited, { minimum: PAUSE, maximum: LOOK_PAUSE_MAX })
 })
 
-/** Whether most of the last stretch still waits for its first attempt, and has not waited too long. */
+/** True if most of the last step still waits for its first attempt, and not for too long. */
 const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot) {
   const { cursor } = progressOf(replay)
   const { selection } = job
-  // Nothing comes to a lane of it, or to another lane than the one it is for.
+  // These put nothing into the lanes that the items come from.
   if ("waiting" in selection || "dismiss" in selection || "sendTo" in selection) return false
   if (cursor === 0 || Duration.isGreaterThan(DateTime.distance(lastAt, yield* DateTime.now), PATIENCE)) return false
   const from = Math.max(0, cursor - ROWS_MAX)
@@ -172,7 +165,7 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
     if ("messageId" in item) return [item.messageId]
     return "missed" in selection ? [messageIdOf(item.eventId, selection.missed.to, fingerprint)] : []
   })
-  // Where one of them can't be read nobody knows, and nothing is held up by it.
+  // Unreadable messages hold nothing up.
   const streams = yield* Effect.catchDefect((yield* EventStore).loadMany(ids), () =>
     Effect.succeed<ReadonlyMap<MessageId, Stream>>(new Map())
   )

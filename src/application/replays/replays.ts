@@ -1,11 +1,7 @@
 /**
- * Requests, lists and cancels replays: of many dead letters, or of the events that a destination missed; and the other jobs
- * over many messages, which dismiss dead letters, send them elsewhere, or cancel what waits. A request is only
- * stored here, and from then on it happens whatever crashes; `replayDeadLetters.ts` carries it out.
- *
- * A replay is for what was dead or missed when it was requested: later ones are not in it. They are searched for in
- * stretches: by the request for a short while, so that the answer mostly says how many there are, and then by whoever
- * carries the replay out. A request with an idempotency key is stored once; repeating it answers the same replay.
+ * Requests, lists and cancels replays and the other jobs over many messages. A request is stored here, and from then on
+ * happens whatever crashes (replayDeadLetters.ts). It is for what was dead or missed at the request; the request
+ * searches for a short while, so that the answer mostly has the number.
  */
 import { DateTime, Duration, Effect, Option, Result, Schema } from "effect"
 import { fulfils } from "../../domain/event/eventTypes.ts"
@@ -40,10 +36,10 @@ export interface ReplayView extends ReplayJob {
   readonly endedAt: DateTime.Utc | null
 }
 
-/** What became of the messages since, of those whose present run it opened. */
+/** The states of the messages whose present epoch it opened. */
 export interface Outcome {
   readonly arrived: number
-  /** Taken, and no proof of delivery yet. */
+  /** Taken, without proof of delivery. */
   readonly sent: number
   readonly failed: number
   readonly waiting: number
@@ -51,13 +47,12 @@ export interface Outcome {
   readonly ended: number
 }
 
-/** The org has no replay with this id. */
 export class ReplayNotFound extends Schema.TaggedError<ReplayNotFound>()("ReplayNotFound", { id: Schema.String }) {}
 
-/** The key was used before, for another request. */
+/** The key was used for another request. */
 export class ReplayKeyReused extends Schema.TaggedError<ReplayKeyReused>()("ReplayKeyReused", {}) {}
 
-/** The number of dead letters that a request would replay, and those to examine first. Nothing is changed. */
+/** The number of dead letters that a request would replay, and those to examine first. */
 export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, selection: DeadLetterSelection) {
   if ("filter" in selection) return yield* (yield* MessageViews).countDeadLetters(orgId, selection.filter)
   const dead = yield* deadAmong(orgId, selection.ids)
@@ -82,19 +77,19 @@ export const requestReplay = Effect.fnUntraced(function* (
   })
   yield* (yield* Pulse).wake("jobs")
   if (result.type === "DuplicateKey" && result.requestHash !== requestHash) return yield* new ReplayKeyReused()
-  // It is stored: that the store does not answer a search is no refusal.
+  // It is stored: a search that fails is no refusal.
   const job = yield* searchAWhile(result.job).pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(result.job))
   )
   return yield* viewOfJob(job)
 })
 
-/** How many dead letters or events a step of a search looks at. */
+/** The rows of a step of a search. */
 const ROWS_MAX = 1_000
 /** On two cores 150,000 dead letters were found in less. */
 const A_WHILE = Duration.seconds(2)
 
-/** The job when its search is over, or how far that is after a while. */
+/** The job when its search is over, or after a while. */
 export const searchAWhile = Effect.fnUntraced(function* (job: ReplayJob) {
   if (!job.searching) return job
   const replays = yield* Replays
@@ -117,7 +112,7 @@ const setOf = Effect.fnUntraced(function* (
   return { missed: { ...selection.missed, eventTypes: types.filter((type) => fulfils(type, wishes)) } }
 })
 
-/** Which events a destination wants: what has no such setting wants none. */
+/** A destination without the setting wants no events. */
 const wishesOf = ({ settings }: Destination): ReadonlyArray<string> | null =>
   "eventTypes" in settings ? (settings.eventTypes as ReadonlyArray<string> | null) : []
 
@@ -149,8 +144,8 @@ export const listReplays = Effect.fnUntraced(function* (orgId: OrgId, page: Page
 })
 
 /**
- * Messages that were replayed stay replayed, and the stretch under way may still be replayed. A search ends with what it
- * has found; if the process stops right then, the replay of these goes on until it is cancelled again.
+ * Replayed messages stay replayed, and the step under way may complete. A search ends with the items so far; if the
+ * process stops right then, the replay of these goes on until it is cancelled again.
  */
 export const cancelReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId, reason: string | null) {
   const { searching } = yield* jobOf(orgId, id)
@@ -163,7 +158,7 @@ const jobOf = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
   return job ?? (yield* new ReplayNotFound({ id }))
 })
 
-/** Those of these messages that are the org's dead letters now, in the order they were accepted. */
+/** The org's dead letters among these messages, in the order they were accepted. */
 const deadAmong = Effect.fnUntraced(function* (orgId: OrgId, ids: ReadonlyArray<MessageId>) {
   const streams = yield* (yield* EventStore).loadMany([...new Set(ids)])
   return [...streams]
@@ -184,8 +179,6 @@ const canonicalText = (selection: ReplaySelection, reason: string | null): strin
   return JSON.stringify([kind, parts, reason, ...instead])
 }
 
-// --------------------------------------------------------------------------------------------- the journal
-
 interface TimedFact {
   readonly at: DateTime.Utc
   readonly fact: ReplayFact
@@ -204,7 +197,7 @@ export interface Snapshot {
 
 const journalOf = ({ id }: ReplayJob): JournalName => `replay-${id}`
 
-/** The stored request is the replay; the first process that meets it when its search is over begins its journal. */
+/** The first process that meets a replay when its search is over begins its journal. */
 export const loadReplay = (job: ReplayJob) =>
   command(
     {
@@ -257,7 +250,7 @@ const snapshotOf = (job: ReplayJob, history: ReadonlyArray<TimedFact>): Snapshot
   endedAt: history.find(({ fact: { type } }) => type === "ReplayCompleted" || type === "ReplayCancelled")?.at ?? null
 })
 
-/** While it searches it has no journal yet. */
+/** A replay that searches has no journal. */
 const viewOfJob = (job: ReplayJob) =>
   job.searching
     ? Effect.succeed<ReplayView>({ ...job, status: "RUNNING", replayed: 0, skipped: 0, endedAt: null })

@@ -1,9 +1,7 @@
 /**
- * Sends dead letters to another destination of their channel: each becomes a new message that names the old one, and the old
- * one is dismissed. The key of the new message is made of the replay and the old one, so a stretch that is repeated after
- * a crash makes no second one.
- *
- * What has no body any more, what the other destination can't take and what the consent of a dossier forbids is left as it is.
+ * Sends dead letters to another destination of their channel: each becomes a new message that names the old one, which
+ * is dismissed. The key of the new one is made of replay and old one, so a repeat after a crash makes no second.
+ * Messages without body or consent, or that the destination can't take, stay as they are.
  */
 import { Effect } from "effect"
 import type { DestinationId } from "../../domain/ids.ts"
@@ -14,7 +12,7 @@ import { loadStream } from "../messages/readMessage.ts"
 import { resendMessage } from "../messages/resendMessage.ts"
 import type { DeadItem, ReplayJob } from "../ports/Replays.ts"
 
-/** How many of them it has sent. */
+/** Answers the number of sent ones. */
 export const sendElsewhere = Effect.fnUntraced(function* (
   job: ReplayJob,
   to: DestinationId,
@@ -37,7 +35,7 @@ const sendOne = Effect.fnUntraced(
     )
     if (acceptance.type !== "Accepted" && acceptance.type !== "AlreadyAccepted") return false
     const why = `sent to ${to} as ${acceptance.message.id}${reason === null ? "" : `: ${reason}`}`
-    // Somebody may have replayed it at this very moment: then it is sent to both.
+    // A replay at this very moment sends it to both.
     yield* Effect.result(commandMessage(orgId, messageId, "DismissMessage", why))
     return true
   },

@@ -1,9 +1,6 @@
 /**
- * Sends a destination the events that it missed. The message of an event and its destination has an id made of both, so
- * whatever crashes, and whoever else sends it, there is one. The message names the replay that made it: a stretch that
- * is repeated after a crash finds what it has done.
- *
- * The event's text must still be there, its time not be over, and the consent of its dossier not be missing.
+ * Sends a destination the events that it missed. The id of a message is made of event and destination, so there is one,
+ * and it names the replay, so a repeat after a crash finds it. Events without text, in time or consent are skipped.
  */
 import { DateTime, Effect, Option } from "effect"
 import type { EventId } from "../../domain/ids.ts"
@@ -15,7 +12,7 @@ import { loadEvent } from "../events/readEvents.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import type { ReplayJob } from "../ports/Replays.ts"
 
-/** How many of them it has sent; the rest need not or can't be sent. Events are sent in the order they are given. */
+/** Answers the number of sent ones. Events are sent in the given order. */
 export const sendMissed = Effect.fnUntraced(function* (
   { id: replayId, orgId }: ReplayJob,
   { to }: MissedEvents,

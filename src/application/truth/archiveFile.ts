@@ -1,10 +1,8 @@
 /**
- * The form of an export, one JSON document a line: a header line, a line for each fact in the order of the log, and a
- * last line with their number, so that a file that was cut off is noticed.
- *
- * A fact's `data` is the stored text itself, last in its line, so that an import reads the same bytes. The data of a
- * message (body, answers, key) stands in the line of its first fact, and so does that of an event, whose messages then
- * name it instead of repeating its body.
+ * The form of an export, one JSON document a line: a header, a line for each fact in the order of the log, and a last
+ * line with their number, which shows a cut. A fact's `data` is the stored text itself, last in its line. The data of a
+ * message or event (body, answers, key) stands with its first fact; messages name their event instead of repeating its
+ * body.
  */
 import { DateTime, Result } from "effect"
 import type { EventId } from "../../domain/ids.ts"

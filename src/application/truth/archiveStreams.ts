@@ -1,6 +1,6 @@
 /**
- * Reads an archive from one end to the other, whole streams at a time. Memory holds a page of facts and the stream that
- * the page ends in, however many streams there are. The next page is read while this one is processed.
+ * Reads an archive whole streams at a time. Memory holds a page of facts and the stream that the page ends in. The next
+ * page is read while this one is processed.
  */
 import { Effect } from "effect"
 import type { StoreUnavailable } from "../errors.ts"

@@ -1,8 +1,7 @@
 /**
- * Every stream as lines of text, in one pass (see archiveFile.ts for the form): facts, and the idempotency keys that
- * keep a message from being accepted twice. Bodies and answers, which must stay erasable, come only on request.
- *
- * Facts that are written meanwhile may be in the export or not; no stream has a gap.
+ * Exports every stream in one pass (archiveFile.ts): facts, and the idempotency keys that keep a message from being
+ * accepted twice. Bodies and answers, which must stay erasable, come on request. Facts that are written meanwhile may
+ * be missing; no stream has a gap.
  */
 import { Array as Arr, Effect, Stream } from "effect"
 import { eventOf } from "../../domain/streams.ts"

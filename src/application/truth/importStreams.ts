@@ -1,10 +1,7 @@
 /**
- * Fills a store from an export: the facts, the data of messages, and the rows derived from both. The store then lists
- * and delivers as the exported one did. See writeHistory.ts for the conditions on the store, and for an import that was
- * cut off.
- *
- * It leaves out destinations with their settings and secrets, API keys and consents. A message whose destination does
- * not exist ends in FAILED, so create the destinations first.
+ * Fills a store from an export: facts, data of messages, and the rows derived from both (conditions and restarts:
+ * writeHistory.ts). It brings no destinations, secrets or API keys: create destinations first, because a message
+ * without one ends in FAILED.
  */
 import { Effect, Result, Schema, Stream } from "effect"
 import { projectOnce } from "../log/projections/keepProjections.ts"
@@ -72,7 +69,6 @@ export const importStreams = Effect.fnUntraced(function* <E, R>(
   return taken
 })
 
-/** Derives the rows from facts that were moved here. */
 export const settleIn = Effect.gen(function* () {
   yield* restoreDerived((stream, breach) => new Unlawful({ stream, ...breach }))
   while ((yield* projectOnce()) > 0) {}

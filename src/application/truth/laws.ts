@@ -1,7 +1,6 @@
 /**
- * Whether a stream is a history that its law allows: versions 1, 2, 3 …, each fact readable and allowed after the one
- * before. Data in, data out. The machine of each kind of stream judges its facts; a stream of a kind without a machine only has
- * to be readable.
+ * Judges streams: versions 1, 2, 3 …, each fact readable and allowed after the one before by the machine of its kind.
+ * Without a machine each fact only has to be readable.
  */
 import { Result } from "effect"
 import { fromRecorded as accessFact } from "../../domain/access/facts.ts"
@@ -89,7 +88,7 @@ export const judgeCircuit = judgeBy({
   describe: ({ status }) => status
 })
 
-/** Any fact may follow any other: each only has to be readable. */
+/** Any fact may follow any other. */
 const readableBy = <Fact extends { readonly type: string }>(read: Law<true, Fact>["read"]) =>
   judgeBy({ read, start: true, step: () => true, describe: () => "" })
 
@@ -113,8 +112,8 @@ const judges: ReadonlyArray<readonly [prefix: string, judge: Judge]> = [
 ]
 
 /**
- * The law for a stream's kind, by its name; `destinations` are the prefixes of the channels' journals. For an unknown
- * kind only the versions are judged.
+ * Judges a stream by its name; `destinations` are the prefixes of the channels' journals. For an unknown kind only the
+ * versions are judged.
  */
 export const judgeJournal = (
   name: string,

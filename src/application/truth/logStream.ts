@@ -1,7 +1,6 @@
 /**
- * The log of a store, from its beginning to its end at the time of the call, as a stream. Facts come in the order of
- * the log, but facts of one stream always by version. Overlapping transactions may have stored them the other way
- * round, and a writer of the log could not append a version before the one that it follows.
+ * The log of a store up to its end at the call, as a stream. Facts of one stream come by version, though overlapping
+ * transactions may have stored them otherwise: a writer could not append them out of order.
  */
 import { Effect, Option, Stream } from "effect"
 import type { StoreUnavailable } from "../errors.ts"
@@ -23,7 +22,7 @@ export const ownLog = Effect.gen(function* () {
 
 interface Reading {
   readonly after: Position | null
-  /** Facts that are read and held back until the next page is known. */
+  /** Facts that are held back until the next page is known. */
   readonly kept: ReadonlyArray<LoggedFact>
 }
 

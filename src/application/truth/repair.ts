@@ -1,7 +1,7 @@
 /**
- * Makes right what stands beside the facts. Parked messages are tried again when a worker starts, by hand, and once this release can read
- * them; `repair` rebuilds queue and lists from all facts. It may run beside a working Posthaste. A message whose place in its line is lost
- * comes back at the end of the line.
+ * Makes right the rows beside the facts. Parked messages are retried when a worker starts, by hand, and once this
+ * release can read them; `repair` rebuilds queue and lists from all facts, beside a working Posthaste. A message whose
+ * place in its line is lost comes back at the end.
  */
 import { Effect, Result } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
@@ -20,8 +20,8 @@ const AT_ONCE = 500
 const LOST_MAX = 1_000
 
 /**
- * Puts parked messages where their facts say, and un-parks them; one that can't be read, or that a batch holds, stays parked. A stream of
- * another kind is un-parked, and its readers park it again. Answers how many streams are parked no longer.
+ * Puts parked messages where their facts say, and un-parks them; one that can't be read, or that a batch holds, stays
+ * parked. Other streams are un-parked, and their readers may park them again. Answers the number of un-parked ones.
  */
 export const retryParked = Effect.fnUntraced(function* (isMeant: (parked: ParkedStream) => boolean) {
   const { list, unpark } = yield* Parked
@@ -55,7 +55,7 @@ export const placeOf = (
 
 export const isMessage = ({ stream }: ParkedStream) => messageOf(stream) !== null
 
-/** Rebuilds queue and lists from the facts. Answers how many streams are parked no longer. */
+/** Rebuilds queue and lists from the facts. Answers the number of un-parked streams. */
 export const repair = Effect.gen(function* () {
   const { park } = yield* Parked
   const unparked = yield* retryParked(() => true)
@@ -65,7 +65,7 @@ export const repair = Effect.gen(function* () {
   return unparked
 })
 
-/** Rows of lanes and lines that the facts do not know. */
+/** Drops rows of lanes and lines that the facts do not know. */
 const dropStrays = Effect.gen(function* () {
   const archive = yield* Archive
   const derived = yield* DerivedRows

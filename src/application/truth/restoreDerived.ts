@@ -1,10 +1,7 @@
 /**
- * Derives rows again where only the facts were moved: the queue with its lines, the circuits of lanes, the lists of
- * events and replays. Existing rows stay as they are, so it may be repeated.
- *
- * A message under way is restored as claimed by a worker that is gone, and recovered as after any crash. A replay that
- * was running goes no further: its selection of dead letters is not among the facts. The projections read the log by
- * themselves.
+ * Derives rows where only the facts were moved: queue, lines, circuits, lists of events and replays. Existing rows
+ * stay, so it may be repeated. A message under way is recovered as after any crash. A running replay goes no further:
+ * its selection is not among the facts.
  */
 import { Effect, Result, Schema } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
@@ -77,7 +74,7 @@ export const restoreDerived = Effect.fnUntraced(function* <E, R>(
   }
 })
 
-/** That an event became this message, where one did. */
+/** The event of this message, if any. */
 const toldBy = (messageId: MessageId, { history }: Lawful): ReadonlyArray<RestoredMessageOfEvent> => {
   const opening = history[0]?.fact
   if (opening?.type !== "MessageQueued" || opening.eventId === undefined) return []

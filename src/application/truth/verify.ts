@@ -1,14 +1,14 @@
 /**
- * Checks the facts against their laws, and the rows that are derived from facts against the facts:
+ * Checks facts against their laws and derived rows against the facts, and changes nothing:
  *
- *   laws       each stream is a history that its law allows (laws.ts)
- *   queue      each message waits exactly where its facts say, and no other row waits
- *   list       each row of the list is the fold of its stream, as far as the list has read
- *   circuits   each lane obeys the circuit that its facts tell
- *   the rest   rows that no fact explains, and rows that contradict each other (see DerivedRows.strays)
+ * - laws: each stream is a history that its law allows (laws.ts)
+ * - queue: each message waits exactly where its facts say, and no other row waits
+ * - list: each row is the fold of its stream, as far as the list has read
+ * - circuits: each lane obeys the circuit that its facts tell
+ * - strays: rows that no fact explains (DerivedRows.ts)
  *
- * It may run beside a working service: a disagreement is looked at a second time, after a pause. It changes nothing (see repair.ts), and holds
- * a page of facts at a time. It can't check whether a body is the one that was sent; it leaves out the health of destinations.
+ * It may run beside a working service: a disagreement is looked at twice. It can't check whether a body is the one that
+ * was sent, and leaves out the health of destinations.
  */
 import { Duration, Effect, Result } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"
@@ -30,7 +30,7 @@ export interface Verified {
   readonly streams: number
   readonly messages: number
   readonly waiting: number
-  /** Messages without a body and without a fact that erased it: an import without bodies leaves them so. */
+  /** Messages without a body and without a fact that erased it, as an import without bodies leaves them. */
   readonly bodiless: number
   readonly findings: ReadonlyArray<Finding>
 }
@@ -131,7 +131,7 @@ const sorted = (value: unknown): string =>
       : each
   )
 
-/** Those that are wrong still, by their facts now. */
+/** The suspects that are still wrong, by their facts now. */
 const lookAgain = Effect.fnUntraced(function* (suspects: ReadonlyArray<Wrong>) {
   const streams = yield* (yield* Archive).streams([...new Set(suspects.map(({ stream }) => stream))])
   const messages = [...streams.values()].flatMap((facts): ReadonlyArray<Judged> => {

@@ -1,11 +1,7 @@
 /**
- * Writes a whole history into a store, in one pass and in its order, from a file or from another store.
- *
- * The store has to be empty or hold exactly the beginning of this history; then the writing goes on where it ended, so
- * one that was cut off is repeated until it is complete. A store with another content is left as it is. The data of a
- * message is written before its first fact, so it is never missing.
- *
- * It writes the log and the data of messages; restoreDerived.ts derives the rest from the facts.
+ * Writes a whole history into a store, in one pass and in its order. The store has to be empty or hold exactly its
+ * beginning, then the writing goes on there: one that was cut off can be repeated. Another store is left as it is. The
+ * data of a message is written before its first fact. restoreDerived.ts derives the rest.
  */
 import { type Array as Arr, DateTime, Effect, Pull, Result, Schema, Stream } from "effect"
 import type { ArchivedFact } from "../ports/Archive.ts"
