@@ -15,6 +15,8 @@ const FRESH = Duration.toMillis("20 millis")
 const LOOK_MIN_MS = 50
 /** A ring that was lost costs so much. */
 const LOOK_MAX_MS = 2_000
+/** A reader at a place that the tail has not come to looks at least so often. */
+const ELSEWHERE_MAX = "30 seconds"
 
 /** Begins where the log ends at the first read. */
 export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
@@ -31,7 +33,11 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   let hasBegun = false
   let isWatched = false
 
+  /** What the log had when it was read from a place that has no number: another process has come further, or the place is far back. */
+  const elsewhere = new Map<Position | null, number>()
+
   const last = () => first + facts.length - 1
+  const isAtEnd = (position: Position | null) => (numbers.get(position) ?? elsewhere.get(position)) === last()
 
   /** Readers at the same place get the same page, and with it what was found out about it (see lookups.ts). */
   const pages: Array<{ readonly from: number; readonly page: ReadonlyArray<LoggedFact> }> = []
@@ -63,6 +69,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
         numbers.set(fact.position, last())
       }
       head = found.at(-1)!.position
+      elsewhere.clear()
       // Not for every batch: moving the whole array costs.
       if (facts.length > 2 * RECENT_MAX) {
         for (const { position } of facts.splice(0, facts.length - RECENT_MAX)) numbers.delete(position)
@@ -76,6 +83,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const after = Effect.fnUntraced(function* (position: Position | null, limit: number) {
     if (!hasBegun || (numbers.get(position) ?? Number.NEGATIVE_INFINITY) + limit > last()) yield* look
     const number = numbers.get(position)
+    if (number === undefined) elsewhere.set(position, last())
     return number === undefined || number + 1 < first ? null : pageFrom(number + 1, limit)
   })
 
@@ -93,10 +101,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
       // Facts collect meanwhile, and cost less together.
       return yield* Effect.sleep(LOOK_MIN_MS)
     }
-    const from = yield* Clock.currentTimeMillis
-    yield* wait(pause)
-    const isRung = (yield* Clock.currentTimeMillis) - from < pause
-    pause = isRung ? LOOK_MIN_MS : Math.min(pause * 1.5, LOOK_MAX_MS)
+    pause = (yield* wait(pause)) ? LOOK_MIN_MS : Math.min(pause * 1.5, LOOK_MAX_MS)
   }).pipe(
     Effect.repeat({ while: () => waiting > 0 }),
     // However the watch ends, no reader may wait for ever.
@@ -110,13 +115,12 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
 
   const news = (position: Position | null): Effect.Effect<void, StoreUnavailable> =>
     Effect.suspend(() => {
-      // Another process may have read further than this one.
-      if (!numbers.has(position)) return Effect.andThen(Effect.sleep(LOOK_MIN_MS), look)
-      if (numbers.get(position) !== last()) return Effect.void
+      if (!isAtEnd(position)) return Effect.void
       waiting++
       const begin = isWatched ? Effect.void : Effect.forkIn(watch, scope)
       isWatched = true
-      return begin.pipe(Effect.andThen(grown.await), Effect.ensuring(Effect.sync(() => waiting--)))
+      const wait = numbers.has(position) ? grown.await : Effect.timeoutOption(grown.await, ELSEWHERE_MAX)
+      return begin.pipe(Effect.andThen(wait), Effect.ensuring(Effect.sync(() => waiting--)))
     })
 
   const end = Effect.map(look, () => head)
@@ -127,6 +131,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
     facts.length = 0
     pages.length = 0
     numbers.clear()
+    elsewhere.clear()
     if (hasBegun) numbers.set(head, last())
   }
 

@@ -1,12 +1,12 @@
-import { Context, type Duration, Effect, Latch } from "effect"
+import { Context, type Duration, Effect, Latch, Option } from "effect"
 
 /** The kinds of work that a loop of any process may sleep for. */
 export const topics = ["queue", "log", "commands", "receipts", "jobs"] as const
 export type Topic = (typeof topics)[number]
 
 export interface Listener {
-  /** Returns at the next wake of its topic, at once if one came since the last return, or after `atMost`. */
-  readonly wait: (atMost: Duration.Input) => Effect.Effect<void>
+  /** Returns at the next wake of its topic, at once if one came since the last return, or after `atMost`. Answers whether one came. */
+  readonly wait: (atMost: Duration.Input) => Effect.Effect<boolean>
 }
 
 /**
@@ -33,7 +33,9 @@ export const makeListeners = (): Pick<PulseService, "ring" | "listener"> => {
       const latch = Latch.makeUnsafe(false)
       latches.get(topic)!.add(latch)
       const close = Effect.sync(() => void latch.closeUnsafe())
-      return { wait: (atMost) => Effect.andThen(Effect.timeoutOption(latch.await, atMost), close) }
+      return {
+        wait: (atMost) => Effect.tap(Effect.map(Effect.timeoutOption(latch.await, atMost), Option.isSome), close)
+      }
     }
   }
 }

@@ -16,10 +16,10 @@ import { streamOf } from "../../../domain/streams.ts"
 import { Postgres, prepared, QueryFailed, reading, unavailable } from "../Postgres.ts"
 import type { overStreams } from "./EventStoreOverStreams.ts"
 
-const LEASE_MS = 5_000
+const LEASE_MS = 10_000
 /** Well within the lease. */
-const STAY_MS = 1_500
-const PAUSE_MS = 1_000
+const STAY_MS = 5_000
+const PAUSE_MS = 5_000
 /** Whoever appended copies the facts within this time, and one big step is cheaper than two small ones. */
 const STEP_MS = 100
 const FINISH_EVERY_MS = 5_000

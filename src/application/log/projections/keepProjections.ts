@@ -16,6 +16,7 @@ import { background } from "../../background.ts"
 import { parking } from "../../park.ts"
 import { EventStore, type LoggedFact } from "../../ports/EventStore.ts"
 import { Projections, type Run, type Stall } from "../../ports/Projections.ts"
+import { Pulse } from "../../ports/Pulse.ts"
 import { LogReader } from "../LogReader.ts"
 import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
@@ -28,8 +29,8 @@ export const FactsAtOnce = Context.Reference<number>("posthaste/application/log/
 /** Facts collect during the pause, and cost less together. */
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_OVERTAKEN = Duration.seconds(1)
-/** How long a request for a build waits at most. */
-const PAUSE_NO_BUILD = Duration.seconds(1)
+/** How long a request for a build waits at most, if its ring is lost. */
+const PAUSE_NO_BUILD = Duration.seconds(30)
 const PAUSE_MEETING = Duration.millis(10)
 const CLEAR_AT_ONCE = 1_000
 const PAUSE_CLEARING = Duration.millis(100)
@@ -93,6 +94,7 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtA
 
 /** Builds new rows beside the live ones when a build is due, and deletes the rows of earlier generations. */
 const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
+  const { wait } = (yield* Pulse).listener("jobs")
   yield* clear(projection)
   for (;;) {
     const { live, build: under } = viewOf(projection.name, yield* (yield* Projections).runs)
@@ -106,8 +108,7 @@ const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtAT
         yield* Effect.logInfo(`${projection.name} was built anew and took its place`)
         yield* clear(projection)
       } else yield* Effect.sleep(PAUSE_OVERTAKEN)
-    }
-    yield* Effect.sleep(PAUSE_NO_BUILD)
+    } else yield* wait(PAUSE_NO_BUILD)
   }
 })
 

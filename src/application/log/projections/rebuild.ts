@@ -2,6 +2,7 @@
 import { Duration, Effect, Schema } from "effect"
 import { EventStore } from "../../ports/EventStore.ts"
 import { Projections, type Run } from "../../ports/Projections.ts"
+import { Pulse } from "../../ports/Pulse.ts"
 import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
 
@@ -50,7 +51,9 @@ export const rebuildProjection = Effect.fnUntraced(function* (name: string) {
   const projection = projections.find((one) => one.name === name)
   if (projection === undefined) return yield* new ProjectionNotFound({ name })
   yield* beginBuild(projection)
-  return yield* readProjection(name)
+  const begun = yield* readProjection(name)
+  yield* (yield* Pulse).wake("jobs")
+  return begun
 })
 
 /** The seconds that a build still needs at its present speed; null while the speed is not known. */
