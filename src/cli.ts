@@ -39,38 +39,22 @@ const posthaste = Command.make("posthaste").pipe(
     {
       group: "Messages, over the API of a service",
       commands: [
-        send,
-        retryNow,
-        resend,
-        cancel,
-        find,
-        show,
-        tail,
-        stats,
-        status,
-        destinations,
-        deadLetters,
-        replays,
-        parked,
-        repair,
-        projections
+        ...([send, retryNow, resend, cancel, find, show, tail, stats, status] as const),
+        ...([destinations, deadLetters, replays, parked, repair, projections] as const)
       ]
     },
     { group: "Webhooks and events, over the API of a service", commands: [endpoints, events] },
     {
       group: "The other resources of the API",
-      commands: [
-        ...plainResources([
-          "destinations",
-          "dead-letters",
-          "replays",
-          "endpoints",
-          "events",
-          "projections",
-
-          "parked"
-        ])
-      ]
+      commands: plainResources([
+        "destinations",
+        "dead-letters",
+        "replays",
+        "endpoints",
+        "events",
+        "projections",
+        "parked"
+      ])
     },
     { group: "The stored facts, without a service", commands: [streams, ...archives] }
   ])

@@ -191,7 +191,7 @@ describe("the receivers in the pages", () => {
 })
 
 describe("docs/metrics.md", () => {
-  const metrics = ["deliveryMetrics", "httpMetrics", "installationMetrics", "processMetrics"]
+  const metrics = ["deliveryMetrics", "Metrics", "installationMetrics", "processMetrics"]
     .map((file) => read(`src/adapters/prometheus/${file}.ts`))
     .join("\n")
 

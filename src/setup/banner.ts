@@ -3,7 +3,7 @@ import type { X509Certificate } from "node:crypto"
 import { join, relative, resolve } from "node:path"
 import { nameIn } from "./certificate.ts"
 
-export interface FirstSteps {
+interface FirstSteps {
   readonly isFirst: boolean
   /** Null when POSTHASTE_OPERATOR_KEY gave it. */
   readonly operatorKey: string | null
@@ -15,7 +15,7 @@ export interface FirstSteps {
   readonly dataDir: string
 }
 
-export interface Surroundings {
+interface Surroundings {
   readonly cwd: string
   readonly home: string
 }

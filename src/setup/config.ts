@@ -77,7 +77,7 @@ export const encryptionKeys = Effect.gen(function* () {
 })
 
 /** Effect reads the exporter's own (`OTEL_EXPORTER_OTLP_…`, `OTEL_SERVICE_NAME`, …). */
-export interface TracingSettings {
+interface TracingSettings {
   readonly protocol: "http/protobuf" | "http/json"
   /** Share, from 0 to 1, of messages without a caller's trace that get one. */
   readonly share: number

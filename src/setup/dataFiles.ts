@@ -7,7 +7,9 @@ export class DataFileFailed extends Schema.TaggedError<DataFileFailed>()("DataFi
   message: Schema.String
 }) {}
 
-export interface DataFile {
+export const dataFileFailed = (message: string) => new DataFileFailed({ message })
+
+interface DataFile {
   readonly path: string
   /** Null when never written. */
   readonly read: Effect.Effect<string | null, DataFileFailed>
@@ -49,9 +51,9 @@ export const makeDataDirectory = (directory: string): Effect.Effect<void, DataFi
   Effect.try({
     try: () => makeDirectory(directory),
     catch: (cause) =>
-      new DataFileFailed({
-        message: `can't use the data directory ${directory}: ${(cause as Error).message} (set another POSTHASTE_DATA_DIR)`
-      })
+      dataFileFailed(
+        `can't use the data directory ${directory}: ${(cause as Error).message} (set another POSTHASTE_DATA_DIR)`
+      )
   })
 
 const makeDirectory = (directory: string): void => {
@@ -82,8 +84,8 @@ export const readOrCreate = Effect.fnUntraced(function* (
   const kept = (yield* read) ?? ""
   const problem = kept === "" ? "is empty" : problemOf(kept)
   if (problem === null) return kept
-  return yield* new DataFileFailed({ message: `${path} ${problem}: bring it back from a backup` })
+  return yield* dataFileFailed(`${path} ${problem}: bring it back from a backup`)
 })
 
 const disk = <A>(use: () => A): Effect.Effect<A, DataFileFailed> =>
-  Effect.try({ try: use, catch: (cause) => new DataFileFailed({ message: (cause as Error).message }) })
+  Effect.try({ try: use, catch: (cause) => dataFileFailed((cause as Error).message) })

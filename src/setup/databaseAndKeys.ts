@@ -6,7 +6,7 @@ import { Effect, type Redacted, Result, type Scope } from "effect"
 import * as EmbeddedPostgres from "../adapters/embedded-postgres/EmbeddedPostgres.ts"
 import type { OperatorKeys } from "../adapters/http/server/auth.ts"
 import type { Settings } from "./config.ts"
-import { DataFileFailed, dataFile, makeDataDirectory, readOrCreate } from "./dataFiles.ts"
+import { dataFile, dataFileFailed, makeDataDirectory, readOrCreate } from "./dataFiles.ts"
 import { type Sample, startReceiver } from "./sample.ts"
 import { bearerKeys, encryptionKeyOf } from "./values.ts"
 
@@ -67,9 +67,9 @@ const readOrCreateOperatorKeys = Effect.fnUntraced(function* (dataDir: string) {
 const readOrCreateEncryptionKey = Effect.fnUntraced(function* (dataDir: string) {
   const file = dataFile(dataDir, "encryption-key")
   if ((yield* file.read) === null && EmbeddedPostgres.hasData(dataDir)) {
-    return yield* new DataFileFailed({
-      message: `${file.path} is missing, and the secrets in the data beside it do not open without it: bring it back from a backup`
-    })
+    return yield* dataFileFailed(
+      `${file.path} is missing, and the secrets in the data beside it do not open without it: bring it back from a backup`
+    )
   }
   const kept = yield* readOrCreate(
     file,

@@ -13,7 +13,7 @@ import { ApiKeys } from "../application/ports/ApiKeys.ts"
 import { Channels } from "../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../application/ports/Destinations.ts"
 import { DestinationId, OrgId } from "../domain/ids.ts"
-import { DataFileFailed, dataFile, readOrCreate } from "./dataFiles.ts"
+import { type DataFileFailed, dataFile, dataFileFailed, readOrCreate } from "./dataFiles.ts"
 
 export const firstOrg = OrgId.make("default")
 
@@ -25,9 +25,9 @@ export const firstOrgKey = Effect.fnUntraced(function* (dataDir: string) {
   if (known !== null) {
     if (!isWellFormed(known)) {
       const problem = known === "" ? "is empty" : "was cut off"
-      return yield* new DataFileFailed({
-        message: `${file.path} ${problem}: bring it back from a backup, or delete it and the next start makes another`
-      })
+      return yield* dataFileFailed(
+        `${file.path} ${problem}: bring it back from a backup, or delete it and the next start makes another`
+      )
     }
     const holder = yield* keys.holderOf(storedHash(hashOf(known)))
     return holder?.orgId === firstOrg && !holder.revoked ? known : null

@@ -7,12 +7,12 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync } from "node:fs"
 import { Effect, Redacted, Schedule, type Scope } from "effect"
 import pg from "pg"
-import { commandAs, EmbeddedPostgresFailed, withRemedy } from "./account.ts"
+import { commandAs, type EmbeddedPostgresFailed, failed, withRemedy } from "./account.ts"
 import { type Cluster, files, filesIn, prepareCluster, USER } from "./cluster.ts"
 import { freePort } from "./freePort.ts"
 import { disownStalePid, postmasterOf } from "./postmaster.ts"
 
-export interface Options {
+interface Options {
   readonly directory: string
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -117,9 +117,9 @@ const open = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Conn
     yield* Effect.promise(() => connection.client.end())
     // Its lock holder will stop it, although it was started here.
     server.child = null
-    return yield* new EmbeddedPostgresFailed({
-      message: "Another Posthaste is using this data directory: stop it, or choose another POSTHASTE_DATA_DIR"
-    })
+    return yield* failed(
+      "Another Posthaste is using this data directory: stop it, or choose another POSTHASTE_DATA_DIR"
+    )
   }
   server.claim = connection
   return connection
@@ -141,15 +141,15 @@ const reach = Effect.fnUntraced(function* (server: Server): Effect.fn.Return<Con
       yield* Effect.sleep("80 millis")
     } else if (running === null && (server.child === null || hasEnded(server.child))) {
       // A second start helps when the port was taken, children of a killed server lived, or another process was faster.
-      if (starts === STARTS_MAX) return yield* new EmbeddedPostgresFailed({ message: startupErrorOf(server) })
+      if (starts === STARTS_MAX) return yield* failed(startupErrorOf(server))
       if (starts++ > 0) yield* Effect.sleep("500 millis")
       server.child = yield* launch(server, server.port ?? (yield* freePort))
     }
     yield* Effect.sleep("20 millis")
   }
-  return yield* new EmbeddedPostgresFailed({
-    message: `The embedded PostgreSQL did not answer within ${READY_WITHIN_MS / 1000} s (log: ${server.cluster.log})`
-  })
+  return yield* failed(
+    `The embedded PostgreSQL did not answer within ${READY_WITHIN_MS / 1000} s (log: ${server.cluster.log})`
+  )
 })
 
 const WRONG_PASSWORD = "28P01"
@@ -173,9 +173,9 @@ const connect = Effect.fnUntraced(function* (
       code !== WRONG_PASSWORD
         ? Effect.succeed(null)
         : Effect.fail(
-            new EmbeddedPostgresFailed({
-              message: `The PostgreSQL that runs on ${server.cluster.data} does not accept the password in ${server.cluster.passwordFile}`
-            })
+            failed(
+              `The PostgreSQL that runs on ${server.cluster.data} does not accept the password in ${server.cluster.passwordFile}`
+            )
           )
     )
   )
@@ -202,7 +202,7 @@ const createDatabase = Effect.fnUntraced(function* (client: pg.Client) {
 const query = <Row extends object>(client: pg.Client, text: string) =>
   Effect.tryPromise({
     try: async () => (await client.query<Row>(text)).rows,
-    catch: (cause) => new EmbeddedPostgresFailed({ message: `The embedded PostgreSQL: ${(cause as Error).message}` })
+    catch: (cause) => failed(`The embedded PostgreSQL: ${(cause as Error).message}`)
   })
 
 const hasEnded = ({ process }: Child): boolean => process.exitCode !== null || process.signalCode !== null

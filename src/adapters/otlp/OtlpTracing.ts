@@ -11,7 +11,7 @@ import { type TraceContext, traceContextOf, traceparentOf } from "../../applicat
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 
-export interface Options {
+interface Options {
   readonly protocol: "http/protobuf" | "http/json"
   /** Share, from 0 to 1, of messages without a caller's trace that get one. */
   readonly share: number

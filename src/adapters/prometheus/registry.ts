@@ -21,7 +21,7 @@ interface Exemplar {
   readonly atSeconds: number
 }
 
-export interface Counter {
+interface Counter {
   value: number
 }
 
@@ -75,7 +75,7 @@ const makeCells = <Cell>(arity: number, make: () => Cell, seriesMax: number) => 
   }
 }
 
-export interface Options {
+interface Options {
   readonly name: string
   readonly help: string
   readonly labels?: ReadonlyArray<string>

@@ -22,7 +22,7 @@ const WINDOW = { count: 512, bytes: 64 * 1024 * 1024 }
 const AT_ONCE = 256
 const WAY = "amqp"
 
-export class NotRejected extends Schema.TaggedError<NotRejected>()("NotRejected", { reason: Schema.String }) {
+class NotRejected extends Schema.TaggedError<NotRejected>()("NotRejected", { reason: Schema.String }) {
   override get message(): string {
     return `the queue ${REJECTED} has not taken a command (${this.reason})`
   }

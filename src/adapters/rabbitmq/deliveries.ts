@@ -64,7 +64,7 @@ const valveOf = ({ connection }: Link) => {
   }
 }
 
-export interface Window {
+interface Window {
   readonly count: number
   /** The last message may exceed it, as may bytes the socket has read. */
   readonly bytes: number

@@ -10,7 +10,7 @@ import type { Link } from "./client/connect.ts"
 import { publisher } from "./client/publisher.ts"
 import { DEAD_LETTERS, EVENTS } from "./topology.ts"
 
-export class NotPublished extends Schema.TaggedError<NotPublished>()("NotPublished", { reason: Schema.String }) {
+class NotPublished extends Schema.TaggedError<NotPublished>()("NotPublished", { reason: Schema.String }) {
   override get message(): string {
     return `the broker has not confirmed the facts (${this.reason})`
   }

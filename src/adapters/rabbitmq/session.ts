@@ -3,7 +3,7 @@ import { Cause, Duration, Effect, type Redacted, type Scope } from "effect"
 import { connect, type Link } from "./client/connect.ts"
 import { type Declaration, declareAll } from "./topology.ts"
 
-export interface Broker {
+interface Broker {
   readonly url: Redacted.Redacted
   readonly name: string
 }

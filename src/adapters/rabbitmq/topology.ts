@@ -12,7 +12,7 @@ export const DEAD_LETTERS = "posthaste.dead-letters"
 /** The broker moves a command that ended its reader this often to the rejected queue. */
 const DELIVERIES_MAX = 1_000
 
-export class WrongTopology extends Schema.TaggedError<WrongTopology>()("WrongTopology", {
+class WrongTopology extends Schema.TaggedError<WrongTopology>()("WrongTopology", {
   name: Schema.String,
   detail: Schema.String
 }) {

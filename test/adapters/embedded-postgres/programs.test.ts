@@ -1,7 +1,7 @@
 import { mkdirSync, readlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { linkLibraries } from "../../../src/adapters/embedded-postgres/programs.ts"
+import { linkLibraries } from "../../../src/adapters/embedded-postgres/cluster.ts"
 import { temporaryDirectory } from "../../servers/leftovers.ts"
 
 describe("the libraries of the server that comes with Posthaste", () => {

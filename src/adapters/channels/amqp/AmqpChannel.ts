@@ -82,7 +82,7 @@ const BLOCKED_WAIT_MS = 2_000
 const REPAIR_WAIT_MS = 1_000
 
 /** A connection with its channel, or the reason why there is none. Kept until a use finds it broken. */
-interface Line {
+interface Session {
   readonly key: string
   readonly made: Result.Result<
     {
@@ -92,28 +92,28 @@ interface Line {
     },
     NotConnected
   >
-  given: boolean
+  isKept: boolean
 }
 
 const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve | undefined) {
   const clock = yield* Clock.Clock
-  /** Target for which the next line of a key is opened. */
+  /** Target for which the next session of a key is opened. */
   const wanted = new Map<string, Target>()
-  const lines = yield* RcMap.make({
+  const sessions = yield* RcMap.make({
     lookup: (key: string) =>
-      lineTo(wanted.get(key)!, guard, resolve).pipe(
+      sessionTo(wanted.get(key)!, guard, resolve).pipe(
         Effect.result,
-        Effect.map((made): Line => ({ key, made, given: true }))
+        Effect.map((made): Session => ({ key, made, isKept: true }))
       ),
     idleTimeToLive: IDLE
   })
 
-  /** Only the first to find out: the next line of the key may exist already. */
-  const giveUp = (line: Line) =>
+  /** Only the first to find out: the next session of the key may exist already. */
+  const giveUp = (session: Session) =>
     Effect.suspend(() => {
-      if (!line.given) return Effect.void
-      line.given = false
-      return RcMap.invalidate(lines, line.key)
+      if (!session.isKept) return Effect.void
+      session.isKept = false
+      return RcMap.invalidate(sessions, session.key)
     })
 
   const send = Effect.fnUntraced(function* (message: OutboundMessage, target: Target) {
@@ -124,18 +124,18 @@ const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve 
     wanted.set(key, target)
     const startedAt = clock.monotonicTimeNanosUnsafe()
     const durationMs = () => Number((clock.monotonicTimeNanosUnsafe() - startedAt) / 1_000_000n)
-    let line: Line | null = null
+    let session: Session | null = null
     const tried = Effect.gen(function* () {
-      line = yield* RcMap.get(lines, key)
+      session = yield* RcMap.get(sessions, key)
       wanted.delete(key)
-      if (Result.isFailure(line.made)) {
-        yield* giveUp(line)
-        return notConnected(line.made.failure, durationMs())
+      if (Result.isFailure(session.made)) {
+        yield* giveUp(session)
+        return notConnected(session.made.failure, durationMs())
       }
-      const broker = line.made.success
+      const broker = session.made.success
       if (broker.isBlocked()) return deferredBy("broker_blocked", "lane", BLOCKED_WAIT_MS, durationMs())
       const published = yield* broker.publish(message, target)
-      if (!broker.isOpen()) yield* giveUp(line)
+      if (!broker.isOpen()) yield* giveUp(session)
       return outcomeOf(published, settings, durationMs())
     })
     return yield* tried.pipe(
@@ -143,13 +143,13 @@ const open = Effect.fnUntraced(function* (guard: AddressGuard, resolve: Resolve 
       Effect.timeoutOrElse({
         duration: Duration.millis(settings.timeoutMs),
         orElse: () => {
-          const blocked = line !== null && Result.isSuccess(line.made) && line.made.success.isBlocked()
+          const blocked = session !== null && Result.isSuccess(session.made) && session.made.success.isBlocked()
           // A silent connection is given up; a blocked one reports when it is free.
-          const given = line === null || blocked ? Effect.void : giveUp(line)
-          const code = line === null ? "timeout" : blocked ? "broker_blocked" : "unconfirmed"
+          const given = session === null || blocked ? Effect.void : giveUp(session)
+          const code = session === null ? "timeout" : blocked ? "broker_blocked" : "unconfirmed"
           return Effect.as(
             given,
-            line === null ? outcomeOfFailure(code, durationMs()) : doubted(code, settings, durationMs())
+            session === null ? outcomeOfFailure(code, durationMs()) : doubted(code, settings, durationMs())
           )
         }
       })
@@ -175,7 +175,7 @@ const codeOfFault = (url: string, guard: AddressGuard): FailureCode => {
   return address !== null && !guard.allows(address, portOf(parsed!)) ? "forbidden_address" : "amqp_target_invalid"
 }
 
-const lineTo = Effect.fnUntraced(function* (target: Target, guard: AddressGuard, resolve: Resolve | undefined) {
+const sessionTo = Effect.fnUntraced(function* (target: Target, guard: AddressGuard, resolve: Resolve | undefined) {
   const { destination, secrets } = target
   const url = new URL(destination.settings.url)
   const host = hostOf(url)
@@ -196,7 +196,7 @@ const lineTo = Effect.fnUntraced(function* (target: Target, guard: AddressGuard,
     publish: (message: OutboundMessage, { destination: { settings } }: Target) =>
       publish(envelopeOf(message, settings), Buffer.from(message.body)),
     isOpen,
-    isBlocked: () => link.blocked() !== null
+    isBlocked: link.isBlocked
   }
 })
 

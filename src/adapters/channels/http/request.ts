@@ -8,7 +8,7 @@ import { destinationOf, type Prepared } from "../net/tries.ts"
 import { filled, withFields } from "./fields.ts"
 import { checkHeaders, checkSettings, type HttpTargetSettings, PLACEHOLDER } from "./settings.ts"
 
-export type Target = OpenDestination<HttpTargetSettings>
+type Target = OpenDestination<HttpTargetSettings>
 
 /** Headers of any request to the target, or the reason why there can be none. */
 const headersFor = ({ destination, secrets }: Target): ReadonlyArray<string> | string => {

@@ -60,9 +60,9 @@ interface Begun {
 /** Answers a handle to give up; null when the callback was called at once. Steps are noted as they are done. */
 export type Connect = (callback: Connected, steps: Steps) => Begun | null
 
-type Way = (addresses: ReadonlyArray<Address>, to: Destination) => Begun
+type Way = (addresses: ReadonlyArray<Address>, progress: Progress) => Begun
 
-interface Destination {
+interface Progress {
   readonly steps: Steps
   readonly completed: (step: Exclude<keyof Steps, "address">) => void
   readonly end: Connected

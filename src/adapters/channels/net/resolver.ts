@@ -46,7 +46,7 @@ interface Kept {
   readonly addresses: ReadonlyArray<Address>
 }
 
-type Asker = Parameters<Resolve>[1]
+type Callback = Parameters<Resolve>[1]
 
 /** Null when no descriptor is left to read it. */
 const textOf = (file: string): string | null => {
@@ -120,7 +120,7 @@ export const makeResolver = ({
   otherFamilyMs = OTHER_FAMILY_MS
 }: Options = {}): Resolve => {
   const kept = new Map<string, Kept>()
-  const asking = new Map<string, Array<Asker>>()
+  const pending = new Map<string, Array<Callback>>()
   const read = (before: { readonly hosts: string; readonly search: string }) => {
     const texts = { hosts: textOf(hostsFile) ?? before.hosts, search: textOf(resolvConf) ?? before.search }
     return { texts, hosts: hostsOf(texts.hosts), search: searchOf(texts.search), readAt: now() }
@@ -196,14 +196,14 @@ export const makeResolver = ({
     if (name === "invalid" || name.endsWith(".invalid")) return queueMicrotask(() => callback(notFound(hostname), []))
     const known = kept.get(name)
     if (known !== undefined && known.until > now()) return queueMicrotask(() => callback(known.error, known.addresses))
-    const others = asking.get(name)
+    const others = pending.get(name)
     if (others !== undefined) return void others.push(callback)
-    asking.set(name, [callback])
+    pending.set(name, [callback])
     ask(hostname.endsWith(".") ? [name] : completed(name, search), now() + deadlineMs, (found) => {
       keep(name, found)
-      const askers = asking.get(name)!
-      asking.delete(name)
-      for (const asker of askers) asker(found.error, found.addresses)
+      const callbacks = pending.get(name)!
+      pending.delete(name)
+      for (const called of callbacks) called(found.error, found.addresses)
     })
   }
 }

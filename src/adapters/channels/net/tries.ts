@@ -46,10 +46,7 @@ export const destinationOf = (
 })
 
 /** `requestAt` gets the try's time in unix milliseconds. */
-export type Try = (
-  destination: Destination,
-  requestAt: (now: number) => Dispatcher.DispatchOptions
-) => Effect.Effect<Tried>
+type Try = (destination: Destination, requestAt: (now: number) => Dispatcher.DispatchOptions) => Effect.Effect<Tried>
 
 /** Connections close with the scope. */
 export const makeTries = Effect.fnUntraced(function* (

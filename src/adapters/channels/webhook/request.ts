@@ -19,7 +19,7 @@ interface TimedKey {
 }
 
 /** Shared by the attempts at one version of an endpoint. */
-export interface Target extends Destination {
+interface Target extends Destination {
   readonly path: string
   readonly style: Style
   readonly keys: ReadonlyArray<TimedKey>

@@ -20,7 +20,6 @@ import { graphErrorOf, providerMessageIdOf } from "./answer.ts"
 import { type CodeClass, type CodeOverrides, classOfStatus, deliveryErrorOf, verdictOf } from "./errors.ts"
 import { type Account, callOf, ownershipAt, requestOf } from "./request.ts"
 import { secrets, settings, type WhatsAppSettings } from "./settings.ts"
-import { makeThrottles, type Throttles } from "./throttles.ts"
 
 export interface Options {
   readonly baseUrl: URL
@@ -106,9 +105,9 @@ const open = Effect.fnUntraced(function* ({ baseUrl, codes, proxy }: Options) {
       return Effect.map(
         attempt(prepared.destination, () => prepared.request),
         (tried) => {
-          const pace = { throttles, pair, now: clock.currentTimeMillisUnsafe() }
+          const throttling = { throttles, pair, now: clock.currentTimeMillisUnsafe() }
           const { begun: _, ...reply } = tried
-          return { ...reply, outcome: outcomeOf(tried, account, codes, pace) }
+          return { ...reply, outcome: outcomeOf(tried, account, codes, throttling) }
         }
       )
     },
@@ -141,19 +140,24 @@ const held = (afterMs: number): AttemptOutcome => ({
 
 const errorOf = (code: string, message: string, retryable: boolean): DeliveryError => ({ code, message, retryable })
 
-interface Pace {
+interface Throttling {
   readonly throttles: Throttles
   readonly pair: string
   readonly now: number
 }
 
-const outcomeOf = (tried: Tried, { destination }: Account, codes: CodeOverrides, pace: Pace): AttemptOutcome => {
+const outcomeOf = (
+  tried: Tried,
+  { destination }: Account,
+  codes: CodeOverrides,
+  throttling: Throttling
+): AttemptOutcome => {
   const account = destination.settings
   const { outcome, responseBody, begun } = tried
   const { durationMs, status } = outcome
   if (outcome.type === "Accepted") {
-    pace.throttles.passed(pace.pair, pace.now)
-    pace.throttles.passed(account.phoneNumberId, pace.now)
+    throttling.throttles.passed(throttling.pair, throttling.now)
+    throttling.throttles.passed(account.phoneNumberId, throttling.now)
     const providerMessageId = providerMessageIdOf(responseBody)
     if (providerMessageId !== null) return { ...outcome, providerMessageId, delivered: false }
     const error = errorOf("answer_unreadable", "answered 2xx, but not with the id of a message", true)
@@ -163,11 +167,17 @@ const outcomeOf = (tried: Tried, { destination }: Account, codes: CodeOverrides,
   if (status !== null && graphError !== null) {
     const verdict = verdictOf(graphError, status, codes)
     const error = deliveryErrorOf(graphError.code, verdict)
-    return judged(verdict.class, outcome, error, account.phoneNumberId, pace)
+    return judged(verdict.class, outcome, error, account.phoneNumberId, throttling)
   }
   // A gateway answered. It refuses senders before Meta takes a message.
   if (status === 401 || status === 403 || status === 429) {
-    return judged(classOfStatus(status), outcome, { ...outcome.error, retryable: true }, account.phoneNumberId, pace)
+    return judged(
+      classOfStatus(status),
+      outcome,
+      { ...outcome.error, retryable: true },
+      account.phoneNumberId,
+      throttling
+    )
   }
   // A 503 may come from a gateway that gave up on a request Meta has taken.
   const doubted = status !== null && status >= 500 ? asUnknown(outcome) : withoutDedupe(outcome, begun)
@@ -189,7 +199,7 @@ const judged = (
   outcome: Failed,
   error: DeliveryError,
   phoneNumberId: string,
-  { throttles, pair, now }: Pace
+  { throttles, pair, now }: Throttling
 ): AttemptOutcome => {
   const { status, durationMs } = outcome
   const retryAfterMs = outcome.type === "Unreachable" ? outcome.retryAfterMs : null
@@ -211,5 +221,41 @@ const judged = (
       return { type: "Unreachable", error, status, retryAfterMs, durationMs }
     case "permanent":
       return { type: "Refused", error, status, durationMs }
+  }
+}
+
+/**
+ * Backoff that Meta asks for: 1 s, 4 s, 16 s, … Refusals during a wait don't prolong it. In memory only: another
+ * process learns of a wait from Meta.
+ */
+export interface Throttles {
+  readonly waitMs: (name: string, now: number) => number
+  readonly refused: (name: string, now: number, atLeastMs: number) => number
+  /** Ignored for what was sent before the last refusal. */
+  readonly passed: (name: string, now: number) => void
+}
+
+const FIRST_MS = 1_000
+const GROWTH = 4
+const WAIT_MAX_MS = 3_600_000
+const REMEMBERED = 10_000
+
+export const makeThrottles = (): Throttles => {
+  const waits = new Map<string, { readonly refusals: number; readonly until: number }>()
+  return {
+    waitMs: (name, now) => Math.max(0, (waits.get(name)?.until ?? 0) - now),
+    refused: (name, now, atLeastMs) => {
+      const { refusals, until } = waits.get(name) ?? { refusals: 0, until: 0 }
+      if (until > now) return until - now
+      const wait = Math.min(Math.max(FIRST_MS * GROWTH ** refusals, atLeastMs), WAIT_MAX_MS)
+      // Re-inserted last, so that the oldest is forgotten first.
+      waits.delete(name)
+      waits.set(name, { refusals: refusals + 1, until: now + wait })
+      if (waits.size > REMEMBERED) waits.delete(waits.keys().next().value!)
+      return wait
+    },
+    passed: (name, now) => {
+      if ((waits.get(name)?.until ?? 0) <= now) waits.delete(name)
+    }
   }
 }

@@ -97,7 +97,7 @@ export interface GraphError {
   readonly isTransient: boolean
 }
 
-export interface Verdict extends Meaning {
+interface Verdict extends Meaning {
   /** False: the class comes from the HTTP status alone. */
   readonly isKnown: boolean
 }

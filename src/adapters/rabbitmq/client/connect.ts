@@ -25,14 +25,13 @@ export class NotConnected extends Schema.TaggedError<NotConnected>()("NotConnect
 
 export interface Link {
   readonly connection: Connection
-  /** Reason while the broker takes no messages, else null. */
-  readonly blocked: () => string | null
-  readonly isLost: () => boolean
+  /** True while the broker takes no messages. */
+  readonly isBlocked: () => boolean
   /** Answers the reason once the connection is lost or closed. */
   readonly lost: Effect.Effect<string>
 }
 
-export interface Options {
+interface Options {
   readonly url: Redacted.Redacted
   readonly name: string
   readonly timeout: Duration.Duration
@@ -45,7 +44,7 @@ export interface Options {
 }
 
 /** Bytes allowed in all, plus `perByte` for each byte written. */
-export interface AnswersMax {
+interface AnswersMax {
   readonly bytes: number
   readonly perByte: number
 }
@@ -61,7 +60,7 @@ export const connect = Effect.fnUntraced(function* (
   options: Options
 ): Effect.fn.Return<Link, NotConnected, Scope.Scope> {
   const lost = Deferred.makeUnsafe<string>()
-  let blocked: string | null = null
+  let isBlocked = false
   const connection = yield* Effect.acquireRelease(
     Effect.callback<Connection, NotConnected>((resume) => {
       const made = make(options)
@@ -69,11 +68,11 @@ export const connect = Effect.fnUntraced(function* (
       guardReads(socket, options.answersMax)
       boundSessions(socket)
       made.on("connection", () => resume(Effect.succeed(made)))
-      made.on("connection.blocked", (reason: unknown) => {
-        blocked = String(reason)
+      made.on("connection.blocked", () => {
+        isBlocked = true
       })
       made.on("connection.unblocked", () => {
-        blocked = null
+        isBlocked = false
       })
       made.on("error", (error: unknown) => {
         made.unsafeDestroy()
@@ -95,8 +94,7 @@ export const connect = Effect.fnUntraced(function* (
   )
   return {
     connection,
-    blocked: () => blocked,
-    isLost: () => Deferred.isDoneUnsafe(lost),
+    isBlocked: () => isBlocked,
     lost: Deferred.await(lost)
   }
 })

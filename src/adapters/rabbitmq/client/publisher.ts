@@ -35,7 +35,7 @@ export interface Publisher {
 }
 
 /** Longest short string of AMQP in bytes; the client closes its channel over more. */
-export const SHORT_TEXT_MAX = 255
+const SHORT_TEXT_MAX = 255
 export const fitsShort = (text: string): boolean => Buffer.byteLength(text) <= SHORT_TEXT_MAX
 
 /** A return names only the message; this header names the try. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { makeThrottles } from "../../../../src/adapters/channels/whatsapp/throttles.ts"
+import { makeThrottles } from "../../../../src/adapters/channels/whatsapp/WhatsAppChannel.ts"
 
 describe("a wait", () => {
   it("grows fourfold from refusal to refusal, up to an hour, and is over after a success", () => {
