@@ -53,11 +53,7 @@ const lineOf = (fact: MessageFact): Line | null => {
     case "MessageFailed":
       return { level: "Warn", text: "a message was refused for good", fields: { by: fact.by, code: fact.error.code } }
     case "MessageDeadLettered":
-      return {
-        level: "Warn",
-        text: "a message was given up",
-        fields: { reason: fact.reason, code: fact.error.code }
-      }
+      return { level: "Warn", text: "a message was given up", fields: { reason: fact.reason, code: fact.error.code } }
     case "MessageHurried":
       return { level: "Info", text: "a message was hurried by a person", fields: {} }
     case "MessageDismissed":

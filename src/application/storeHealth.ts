@@ -71,9 +71,5 @@ export const makeStoreHealth = (): StoreHealthService => {
     yield* Effect.logInfo(`the store answers again, ${seconds} s`)
   })
 
-  return {
-    failed,
-    answered: Effect.suspend(() => (outage === null ? Effect.void : over())),
-    outage: () => outage
-  }
+  return { failed, answered: Effect.suspend(() => (outage === null ? Effect.void : over())), outage: () => outage }
 }

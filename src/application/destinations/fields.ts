@@ -68,10 +68,7 @@ const contradictionsIn = (given: object): ReadonlyArray<Fault> => {
     if (baseMs === 0 && strategy !== "fixed")
       faults.push({ field: "baseMs", reason: `must be above 0: waits that are ${strategy} grow from it` })
     if (capMs < baseMs)
-      faults.push({
-        field: "capMs",
-        reason: `must not be less than baseMs: no wait would be longer than ${capMs} ms`
-      })
+      faults.push({ field: "capMs", reason: `must not be less than baseMs: no wait would be longer than ${capMs} ms` })
   }
   if (jitter?.[1] === 0)
     faults.push({ field: "jitter", reason: "must leave a wait: its second factor must be above 0" })

@@ -192,10 +192,7 @@ const needlesOf = (secret: string): ReadonlyArray<Needle> => {
     ...[...plain, ...hex].map((text) => ({ text: folded(text).text, isEncoded: false })),
     ...base64
       .flatMap((text) => [text, text.replaceAll("+", "-").replaceAll("/", "_")])
-      .map((text) => ({
-        text: lowerCase(text),
-        isEncoded: true
-      }))
+      .map((text) => ({ text: lowerCase(text), isEncoded: true }))
   ]
 }
 

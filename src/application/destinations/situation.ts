@@ -58,9 +58,7 @@ export const readSituation = Effect.fnUntraced(function* (
 ) {
   const [changes, circuit] = yield* Effect.all(
     [configurationHistory(channel, destination), circuitHistory(destination)],
-    {
-      concurrency: 2
-    }
+    { concurrency: 2 }
   )
   const history = upTo(changes, at)
   const situation: DestinationSituation = isRemovedIn(history)

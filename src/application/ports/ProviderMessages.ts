@@ -8,7 +8,5 @@ import type { FromStore } from "../errors.ts"
  */
 export class ProviderMessages extends Context.Service<
   ProviderMessages,
-  {
-    readonly find: (providerMessageId: string) => FromStore<ReadonlyArray<MessageId>>
-  }
+  { readonly find: (providerMessageId: string) => FromStore<ReadonlyArray<MessageId>> }
 >()("posthaste/application/ports/ProviderMessages") {}

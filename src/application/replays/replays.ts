@@ -227,10 +227,7 @@ export const commandReplay = (job: ReplayJob, replayCommand: ReplayCommand) =>
         const facts = yield* Effect.fromResult(decide(replay, replayCommand))
         const at = yield* DateTime.now
         const answer = snapshotOf(job, [...history, ...facts.map((fact) => ({ at, fact }))])
-        return {
-          entry: facts.length === 0 ? null : { expected: version, facts: facts.map(toRecorded), at },
-          answer
-        }
+        return { entry: facts.length === 0 ? null : { expected: version, facts: facts.map(toRecorded), at }, answer }
       }),
       append: appendToJournal(journalOf(job))
     },

@@ -69,12 +69,7 @@ export const circuitMachine = setup({
         CircuitHeld: byHand.CircuitHeld
       }
     },
-    OPEN: {
-      on: {
-        CircuitProbed: { target: "HALF_OPEN", guard: "outlastsSilence", actions: "permit" },
-        ...byHand
-      }
-    },
+    OPEN: { on: { CircuitProbed: { target: "HALF_OPEN", guard: "outlastsSilence", actions: "permit" }, ...byHand } },
     HALF_OPEN: {
       on: {
         // The earlier permit ran out, or its probe gave it back undecided.

@@ -5,8 +5,5 @@ import type { ConditionFact } from "./facts.ts"
 export const conditionMachine = setup({ types: { events: {} as ConditionFact } }).createMachine({
   id: "condition",
   initial: "ABSENT",
-  states: {
-    ABSENT: { on: { ConditionBegan: "PRESENT" } },
-    PRESENT: { on: { ConditionEnded: "ABSENT" } }
-  }
+  states: { ABSENT: { on: { ConditionBegan: "PRESENT" } }, PRESENT: { on: { ConditionEnded: "ABSENT" } } }
 })

@@ -28,11 +28,7 @@ export type AttemptOutcome =
    * `scope`: this message, its lane for a while (a rate limit), or its circuit until a person repairs the destination
    * (an expired token).
    */
-  | ({
-      readonly type: "Deferred"
-      readonly scope: "message" | "lane" | "circuit"
-      readonly afterMs: number
-    } & NotTaken)
+  | ({ readonly type: "Deferred"; readonly scope: "message" | "lane" | "circuit"; readonly afterMs: number } & NotTaken)
   /**
    * The destination may have taken the message, and it drops no duplicates: Posthaste must ask before it sends again,
    * first after this time. Null: the destination can't be asked.

@@ -57,10 +57,7 @@ export const presets = {
   /** Fails soon, so that a person is asked. */
   payments: { strategy: "exponential", baseMs: 1_000, factor: 2, capMs: 30_000, attemptsMax: ATTEMPTS_DEFAULT },
   /** For receivers that may be away for a day. */
-  patient: {
-    strategy: "schedule",
-    waitsMs: [1_000, 5_000, 15_000, ...[1, 5, 30, 120, 300, 600, 600].map(minutes)]
-  },
+  patient: { strategy: "schedule", waitsMs: [1_000, 5_000, 15_000, ...[1, 5, 30, 120, 300, 600, 600].map(minutes)] },
   exponential: { strategy: "exponential", baseMs: 1_000, factor: 2, capMs: 30_000, attemptsMax: ATTEMPTS_DEFAULT }
 } as const satisfies Record<string, RetryPolicy>
 

@@ -28,10 +28,7 @@ export type EventPublished = typeof EventPublished.Type
 /** The body is erased, and that of every message it became. */
 export const EventErased = fact("EventErased", { orgId: OrgId, reason: Text }, { reason: null })
 
-export const recorded = {
-  "EventPublished@1": EventPublished,
-  "EventErased@1": EventErased
-} as const
+export const recorded = { "EventPublished@1": EventPublished, "EventErased@1": EventErased } as const
 export type EventFact = FactIn<typeof recorded>
 
 export const { toRecorded, fromRecorded } = codecOf<EventFact>(recorded)

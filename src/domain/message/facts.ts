@@ -97,13 +97,7 @@ const exchange = Schema.optionalKey(Exchange)
 /** The destination's system has taken the message. */
 export const AttemptSucceeded = fact(
   "AttemptSucceeded",
-  {
-    attempt: Schema.Int,
-    status: Schema.NullOr(Schema.Int),
-    providerMessageId: Text,
-    durationMs: Schema.Int,
-    exchange
-  },
+  { attempt: Schema.Int, status: Schema.NullOr(Schema.Int), providerMessageId: Text, durationMs: Schema.Int, exchange },
   providerId
 )
 
@@ -131,13 +125,7 @@ export const AttemptAbandoned = fact("AttemptAbandoned", {
 /** The destination may have taken the message and drops no duplicates: Posthaste must ask before it tries again. */
 export const AttemptUnresolved = fact(
   "AttemptUnresolved",
-  {
-    attempt: Schema.Int,
-    error: DeliveryError,
-    durationMs: Schema.Int,
-    exchange,
-    reconcileAt: Time
-  },
+  { attempt: Schema.Int, error: DeliveryError, durationMs: Schema.Int, exchange, reconcileAt: Time },
   error
 )
 
@@ -147,10 +135,7 @@ export const MessageDelivered = fact("MessageDelivered", { proof: Schema.Literal
 /** Refused for good: by the destination's answer or by a provider's receipt. */
 export const MessageFailed = fact(
   "MessageFailed",
-  {
-    by: Schema.Literals(["response", "receipt"]),
-    error: DeliveryError
-  },
+  { by: Schema.Literals(["response", "receipt"]), error: DeliveryError },
   error
 )
 

@@ -244,9 +244,7 @@ export const messageMachine = setup({
   context: empty,
   initial: "NEW",
   states: {
-    NEW: {
-      on: { MessageQueued: { target: "QUEUED", actions: "open" } }
-    },
+    NEW: { on: { MessageQueued: { target: "QUEUED", actions: "open" } } },
     QUEUED: {
       on: {
         AttemptStarted: { target: "SENDING", guard: "isNextAttempt", actions: "begin" },
@@ -271,11 +269,7 @@ export const messageMachine = setup({
       }
     },
     SENT: {
-      on: {
-        MessageDelivered: "DELIVERED",
-        MessageFailed: { target: "FAILED", guard: "isByReceipt" },
-        ...always
-      }
+      on: { MessageDelivered: "DELIVERED", MessageFailed: { target: "FAILED", guard: "isByReceipt" }, ...always }
     },
     DELIVERED: { on: always },
     FAILED: dead,

@@ -70,10 +70,7 @@ export const step = (message: Message, fact: MessageFact): Message | null => {
   for (const arrow of arrows) {
     if (!arrow.allows(question)) continue
     const change = arrow.change(question)
-    return {
-      status: arrow.target,
-      progress: change === null ? message.progress : { ...message.progress, ...change }
-    }
+    return { status: arrow.target, progress: change === null ? message.progress : { ...message.progress, ...change } }
   }
   return null
 }

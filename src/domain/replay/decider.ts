@@ -7,12 +7,7 @@ import { type Progress, type ReplayStatus, replayMachine } from "./machine.ts"
 
 export type ReplayCommand =
   | { readonly type: "RequestReplay"; readonly request: ReplayRequested }
-  | {
-      readonly type: "AdvanceReplay"
-      readonly from: number
-      readonly replayed: number
-      readonly skipped: number
-    }
+  | { readonly type: "AdvanceReplay"; readonly from: number; readonly replayed: number; readonly skipped: number }
   | { readonly type: "CancelReplay"; readonly reason: string | null }
 
 export class ReplayRejected extends Schema.TaggedError<ReplayRejected>()("ReplayRejected", {
