@@ -3,6 +3,8 @@
  * `StoreHealth`. A defect is logged, and the loop goes on after the same pause.
  */
 import { type Duration, Effect } from "effect"
+import { storePauses } from "./command.ts"
+import type { StoreUnavailable } from "./errors.ts"
 import { Pulse, type Topic } from "./ports/Pulse.ts"
 import { outageOf, StoreHealth } from "./storeHealth.ts"
 
@@ -44,4 +46,17 @@ export const backgroundOn = <E extends Unavailable, R>(
       task,
       Effect.flatMap(step, (more) => (more ? Effect.void : wait(LOOK_EVERY)))
     )
+  })
+
+/**
+ * Repeats a call until the store answers, for callers that have nobody to tell of an outage. `task` is for the log: "obeying
+ * commands from RabbitMQ".
+ */
+export const untilAnswered = <A, R>(
+  task: string,
+  call: Effect.Effect<A, StoreUnavailable, R>
+): Effect.Effect<A, never, R> =>
+  Effect.flatMap(StoreHealth, (store) => {
+    const outage = outageOf(store, task)
+    return call.pipe(Effect.tapError(outage.failed), Effect.retry(storePauses), Effect.orDie)
   })

@@ -4,9 +4,9 @@
  */
 import { Duration, Effect, Result, Schema } from "effect"
 import type { Envelope } from "rabbitmq-client"
+import { untilAnswered as untilStoreAnswers } from "../../application/background.ts"
 import type { Fault, StoreUnavailable } from "../../application/errors.ts"
 import { CommandInbox, type RefusedCommand } from "../../application/ports/CommandInbox.ts"
-import { untilAnswered as untilStoreAnswers } from "../../application/untilAnswered.ts"
 import { OrgId } from "../../domain/ids.ts"
 import { type Answer, type Command, commandTypes, isCommandType, obeyAll } from "../api/commands.ts"
 import { isJson, jsonOf, SIZE_MAX, textOf } from "../api/jsonText.ts"

@@ -1,5 +1,5 @@
 import { Context, type Effect, type Order, Schema } from "effect"
-import type { Restoration } from "../../domain/message/explanation/restoration.ts"
+import type { Restoration } from "../../domain/message/explanation/surroundings.ts"
 import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { LoggedFact, Position } from "./EventStore.ts"
 

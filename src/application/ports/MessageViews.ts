@@ -73,7 +73,7 @@ export const rowOf = (view: MessageView) => ({
   ...{ id: view.id, orgId: view.orgId, version: view.version, status: view.status, channel: view.channel },
   ...{ destination: view.destination, eventType: view.eventType, epoch: view.epoch, attempts: view.attempts },
   ...{ createdAt: view.createdAt, updatedAt: view.updatedAt, endedAt: view.endedAt },
-  endsAt: view.status === "QUEUED" ? (view.endsAt ?? null) : null,
+  endsAt: view.status === "QUEUED" ? view.endsAt : null,
   dueAt: earlier(view.nextAttemptAt, view.expiresAt),
   errorCode: view.lastError?.code ?? null,
   replayId: view.replayId ?? null,

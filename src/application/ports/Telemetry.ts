@@ -63,37 +63,13 @@ export const Telemetry = Context.Reference<Watcher>("posthaste/application/ports
   defaultValue: () => unwatched
 })
 
-export const both = (one: Watcher, other: Watcher): Watcher => ({
-  accepted: (queued, via) => {
-    one.accepted(queued, via)
-    other.accepted(queued, via)
-  },
-  rejected: (via, reason) => {
-    one.rejected(via, reason)
-    other.rejected(via, reason)
-  },
-  stored: (subject, facts, at) => {
-    one.stored(subject, facts, at)
-    other.stored(subject, facts, at)
-  },
-  storedInBulk: (all, at) => {
-    one.storedInBulk(all, at)
-    other.storedInBulk(all, at)
-  },
-  circuitChanged: (destination, facts) => {
-    one.circuitChanged(destination, facts)
-    other.circuitChanged(destination, facts)
-  },
-  sendingBegan: (channel) => {
-    one.sendingBegan(channel)
-    other.sendingBegan(channel)
-  },
-  sendingEnded: (channel) => {
-    one.sendingEnded(channel)
-    other.sendingEnded(channel)
-  },
-  leaseLost: () => {
-    one.leaseLost()
-    other.leaseLost()
-  }
-})
+export const both = (one: Watcher, other: Watcher): Watcher => {
+  const tell =
+    (name: string) =>
+    (...told: ReadonlyArray<never>) => {
+      for (const watcher of [one, other] as ReadonlyArray<object>) {
+        ;(watcher as Record<string, (...told: ReadonlyArray<never>) => void>)[name]!(...told)
+      }
+    }
+  return Object.fromEntries(Object.keys(unwatched).map((name) => [name, tell(name)])) as unknown as Watcher
+}

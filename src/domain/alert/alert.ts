@@ -62,18 +62,15 @@ interface About {
   readonly at: DateTime.Utc
 }
 
-const circuitOf = ({ orgId, destination, at }: About) => ({
+const stopOf = (kind: "circuit" | "disabled", { orgId, destination, at }: About) => ({
   severity: "error" as const,
-  orgId,
-  subject: `posthaste/${orgId}/circuit/${destination.id}`,
-  at,
-  destination
+  ...{ orgId, subject: `posthaste/${orgId}/${kind}/${destination.id}`, at, destination }
 })
 
 export const circuitOpened = (about: About, { failures, error }: CircuitFactOf<"CircuitOpened">): Alert => {
   const why = error === null ? `after ${failures} failures in a row` : `after one answer: ${error.message}`
   return {
-    ...circuitOf(about),
+    ...stopOf("circuit", about),
     type: "posthaste.circuit.opened",
     action: "trigger",
     summary: `The circuit of the ${nameOf(about.destination)} opened ${why}. Its messages wait.`,
@@ -82,7 +79,7 @@ export const circuitOpened = (about: About, { failures, error }: CircuitFactOf<"
 }
 
 export const circuitClosed = (about: About): Alert => ({
-  ...circuitOf(about),
+  ...stopOf("circuit", about),
   type: "posthaste.circuit.closed",
   action: "resolve",
   summary: `The circuit of the ${nameOf(about.destination)} is closed again. What waited is being sent.`,
@@ -101,16 +98,8 @@ export const deadLetter = (about: About, messageId: MessageId, { code, message }
   details: { messageId, code, message }
 })
 
-const disablingOf = ({ orgId, destination, at }: About) => ({
-  severity: "error" as const,
-  orgId,
-  subject: `posthaste/${orgId}/disabled/${destination.id}`,
-  at,
-  destination
-})
-
 export const destinationDisabled = (about: About, reason: string): Alert => ({
-  ...disablingOf(about),
+  ...stopOf("disabled", about),
   type: "posthaste.destination.disabled",
   action: "trigger",
   summary: `The ${nameOf(about.destination)} is disabled: ${reason}. Its messages wait until it is enabled.`,
@@ -118,7 +107,7 @@ export const destinationDisabled = (about: About, reason: string): Alert => ({
 })
 
 export const destinationEnabled = (about: About): Alert => ({
-  ...disablingOf(about),
+  ...stopOf("disabled", about),
   type: "posthaste.destination.enabled",
   action: "resolve",
   summary: `The ${nameOf(about.destination)} is enabled again. What waited is being sent.`,

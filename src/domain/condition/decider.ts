@@ -4,11 +4,17 @@
  * restarts is no condition.
  */
 import { DateTime } from "effect"
-import { initialTransition, type SnapshotFrom, transition } from "xstate"
+import { initialTransition, type SnapshotFrom, setup, transition } from "xstate"
 import { foldOf } from "../fold.ts"
 import type { DestinationId, MessageId, OrgId } from "../ids.ts"
 import type { ConditionBegan, ConditionFact, ConditionName } from "./facts.ts"
-import { conditionMachine } from "./machine.ts"
+
+/** The law: a condition begins once, and only a begun one can end. */
+const conditionMachine = setup({ types: { events: {} as ConditionFact } }).createMachine({
+  id: "condition",
+  initial: "ABSENT",
+  states: { ABSENT: { on: { ConditionBegan: "PRESENT" } }, PRESENT: { on: { ConditionEnded: "ABSENT" } } }
+})
 
 export type Condition = SnapshotFrom<typeof conditionMachine>
 

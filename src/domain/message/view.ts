@@ -1,19 +1,19 @@
 /**
  * A message as the API shows it, folded from its stream alone, so lists, single reads and rebuilt projections agree.
  */
-import { DateTime, Schema } from "effect"
+import { DateTime } from "effect"
 import type { Exchange } from "../delivery/exchange.ts"
-import { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
+import type { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
 import { denies, endsAt, evolve, initial } from "./decider.ts"
 import {
-  DeliveryError,
+  type DeliveryError,
   detailsOf,
-  MessageDetails,
+  type MessageDetails,
   type MessageFact,
   type MessageQueued,
   type ReceiptStatus
 } from "./facts.ts"
-import { type MessageStatus, statuses } from "./machine.ts"
+import type { MessageStatus } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
 
 /** A fact with its version and the time it was recorded. The time never decides order. */
@@ -43,54 +43,46 @@ export const isDead = (status: Status): boolean => status === "FAILED" || status
 
 export const endedWell = ["DELIVERED", "CANCELLED", "EXPIRED"] as const satisfies ReadonlyArray<Status>
 
-const Text = Schema.NullOr(Schema.String)
-const Time = Schema.DateTimeUtcFromString
-
-const AddedTime = Schema.optionalKey(Schema.NullOr(Time))
-
-/** The view and, as its encoded side, the JSON it is shown as. */
-export const MessageViewJson = Schema.Struct({
-  id: MessageId,
-  version: Schema.Int,
-  orgId: OrgId,
-  channel: ChannelName,
-  to: Schema.String,
-  destination: DestinationId,
-  routingKey: Schema.optionalKey(Schema.String),
-  resendOf: Schema.optionalKey(MessageId),
-  test: Schema.optionalKey(Schema.Literal(true)),
-  status: Schema.Literals(statuses),
-  epoch: Schema.Int,
-  attempts: Schema.Int,
-  attemptsMax: Schema.Int,
-  nextAttemptAt: Schema.NullOr(Time),
-  lastError: Schema.NullOr(DeliveryError),
-  providerMessageId: Text,
-  ...MessageDetails.fields,
+export interface MessageView extends MessageDetails {
+  readonly id: MessageId
+  readonly version: number
+  readonly orgId: OrgId
+  readonly channel: ChannelName
+  readonly to: string
+  readonly destination: DestinationId
+  readonly routingKey?: string
+  readonly resendOf?: MessageId
+  readonly test?: true
+  readonly status: MessageStatus
+  readonly epoch: number
+  readonly attempts: number
+  readonly attemptsMax: number
+  readonly nextAttemptAt: DateTime.Utc | null
+  readonly lastError: DeliveryError | null
+  readonly providerMessageId: string | null
   /** The time before which its sender does not want it sent; null when it was due at once. */
-  deliverAt: AddedTime,
-  expiresAt: Schema.NullOr(Time),
+  readonly deliverAt: DateTime.Utc | null
+  readonly expiresAt: DateTime.Utc | null
   /** When it ends by itself if it still waits; null when it does not wait. */
-  endsAt: AddedTime,
-  createdAt: Time,
-  updatedAt: Time,
-  lastAttemptAt: AddedTime,
+  readonly endsAt: DateTime.Utc | null
+  readonly createdAt: DateTime.Utc
+  readonly updatedAt: DateTime.Utc
+  readonly lastAttemptAt: DateTime.Utc | null
   /** When this epoch ended; null while it goes on. */
-  endedAt: Schema.NullOr(Time),
+  readonly endedAt: DateTime.Utc | null
   /** When it reached its recipient in this epoch; by a receipt, as the provider says. */
-  deliveredAt: AddedTime,
+  readonly deliveredAt: DateTime.Utc | null
   /** When its recipient read it in this epoch, as the provider says. */
-  readAt: AddedTime,
-  bodyErased: Schema.Boolean,
+  readonly readAt: DateTime.Utc | null
+  readonly bodyErased: boolean
   /** A provider's receipt says the opposite of the status. */
-  contradicted: Schema.Boolean,
-  dismissed: Schema.optionalKey(Schema.Boolean),
+  readonly contradicted: boolean
+  readonly dismissed?: boolean
   /** The replay that opened its present epoch. */
-  replayId: Schema.optionalKey(ReplayId),
+  readonly replayId?: ReplayId
   /** Absent in a message that was sent by itself. */
-  eventId: Schema.optionalKey(EventId)
-})
-export type MessageView = typeof MessageViewJson.Type
+  readonly eventId?: EventId
+}
 
 /** The message, and the status after each fact of its history. */
 export const timeline = (
@@ -236,6 +228,8 @@ const reportedAtOf = (
   return null
 }
 
+const outcomes = { AttemptSucceeded: "succeeded", AttemptFailed: "failed", AttemptDeferred: "deferred" } as const
+
 /** Oldest first. */
 export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<AttemptView> => {
   const attempts: Array<AttemptView> = []
@@ -260,32 +254,18 @@ export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<At
         })
         break
       case "AttemptSucceeded":
-        learn(fact.attempt, {
-          endedAt: at,
-          outcome: "succeeded",
-          error: null,
-          status: fact.status,
-          ...measuredIn(fact)
-        })
-        break
       case "AttemptFailed":
+      case "AttemptDeferred": {
+        const { status } = fact
         learn(fact.attempt, {
           endedAt: at,
-          outcome: "failed",
-          error: fact.error,
-          status: fact.status,
+          outcome: outcomes[fact.type],
+          error: errorOf(fact),
+          status,
           ...measuredIn(fact)
         })
         break
-      case "AttemptDeferred":
-        learn(fact.attempt, {
-          endedAt: at,
-          outcome: "deferred",
-          error: fact.error,
-          status: fact.status,
-          ...measuredIn(fact)
-        })
-        break
+      }
       case "AttemptAbandoned":
         learn(fact.attempt, { endedAt: at, outcome: "abandoned", error: errorOf(fact) })
         break

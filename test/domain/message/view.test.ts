@@ -1,9 +1,8 @@
-import { Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { MessageId } from "../../../src/domain/ids.ts"
 import type { MessageFact } from "../../../src/domain/message/facts.ts"
-import { attemptsOf, MessageViewJson, type StoredFact, timeline, viewOf } from "../../../src/domain/message/view.ts"
+import { attemptsOf, type StoredFact, timeline, viewOf } from "../../../src/domain/message/view.ts"
 import { anyLife } from "../arbitraries.ts"
 import * as the from "./samples.ts"
 
@@ -362,27 +361,6 @@ describe("any life of a message", () => {
         const listed = attemptsOf(facts)
         expect(listed.length).toBe(history.filter(({ type }) => type === "AttemptStarted").length)
         expect(listed.filter(({ endedAt }) => endedAt === null).length).toBe(message.status === "SENDING" ? 1 : 0)
-      })
-    )
-  })
-
-  it("can be read as it was stored before some of its times were added", () => {
-    const {
-      readAt: _,
-      deliverAt: __,
-      lastAttemptAt: ___,
-      deliveredAt: ____,
-      ...before
-    } = Schema.encodeSync(MessageViewJson)(view(queued()))
-    expect(Schema.decodeUnknownSync(MessageViewJson)(before).status).toBe("QUEUED")
-  })
-
-  it("is the same after it was stored as JSON and read back", () => {
-    const [encode, decode] = [Schema.encodeSync(MessageViewJson), Schema.decodeUnknownSync(MessageViewJson)]
-    fc.assert(
-      fc.property(anyLife, ({ history }) => {
-        const seen = viewOf(id, stored(history))!
-        expect(decode(JSON.parse(JSON.stringify(encode(seen))))).toEqual(seen)
       })
     )
   })

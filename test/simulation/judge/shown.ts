@@ -13,7 +13,7 @@ import type { Readers } from "./readers.ts"
 import { attemptsOf, endings } from "./rules.ts"
 
 /** What is always there; of what the provider says, the rest is judged below. */
-type Row = Omit<MessageView, "contradicted" | "readAt"> & { readonly readAt: DateTime.Utc | null }
+type Row = Omit<MessageView, "contradicted" | "deliverAt" | "endsAt" | "lastAttemptAt" | "deliveredAt">
 
 interface Story {
   readonly queued: MessageQueued

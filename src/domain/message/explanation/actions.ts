@@ -25,49 +25,24 @@ export const actionsOf = (
   const isAllowed = (command: MessageCommand) => Result.isSuccess(decide(message, command))
   const replay = { type: "ReplayMessage", now, reason: null } as const
   const actions: Array<Action> = []
+  const add = (action: Action["action"], says: string) => actions.push({ action, on: "message", id, says })
+  const free = (action: Action["action"], on: Action["on"], says: string) =>
+    actions.push({ action, on, id: destination, says })
   if (isWaiting(message)) {
-    if (disabling !== null) {
-      actions.push({ action: "enable", on: "destination", id: destination, says: "enable the destination" })
-    }
-    if (pause !== null) {
-      actions.push({ action: "resume", on: "destination", id: destination, says: "send to the destination again" })
-    }
-    if (circuit.status !== "CLOSED") {
-      actions.push({
-        action: "reset",
-        on: "circuit",
-        id: destination,
-        says: "close the circuit now, if the destination works again"
-      })
-    }
+    if (disabling !== null) free("enable", "destination", "enable the destination")
+    if (pause !== null) free("resume", "destination", "send to the destination again")
+    if (circuit.status !== "CLOSED") free("reset", "circuit", "close the circuit now, if the destination works again")
   }
   const { dueAt } = message.progress
-  if (dueAt !== null && DateTime.isGreaterThan(dueAt, now) && isAllowed({ type: "HurryMessage", now })) {
-    actions.push({ action: "retry-now", on: "message", id, says: "send it now, before its time" })
-  }
-  if (isAllowed({ type: "CancelMessage", reason: null })) {
-    actions.push({ action: "cancel", on: "message", id, says: "never send it" })
-  }
-  if (isAllowed(replay)) actions.push({ action: "replay", on: "message", id, says: "send it again" })
-  else if (isAllowed({ ...replay, edited: true })) {
-    actions.push({
-      action: "replay",
-      on: "message",
-      id,
-      says: "send it again with another payloadJson: its body was erased"
-    })
-  }
-  if (!message.progress.dismissed && isAllowed({ type: "DismissMessage", reason: null })) {
-    actions.push({ action: "dismiss", on: "message", id, says: "take it from the list of dead letters" })
-  }
-  if (hasArrived.has(message.status)) {
-    actions.push({
-      action: "resend",
-      on: "message",
-      id,
-      says: "send it once more, as a new message that names this one"
-    })
-  }
+  if (dueAt !== null && DateTime.isGreaterThan(dueAt, now) && isAllowed({ type: "HurryMessage", now }))
+    add("retry-now", "send it now, before its time")
+  if (isAllowed({ type: "CancelMessage", reason: null })) add("cancel", "never send it")
+  if (isAllowed(replay)) add("replay", "send it again")
+  else if (isAllowed({ ...replay, edited: true }))
+    add("replay", "send it again with another payloadJson: its body was erased")
+  if (!message.progress.dismissed && isAllowed({ type: "DismissMessage", reason: null }))
+    add("dismiss", "take it from the list of dead letters")
+  if (hasArrived.has(message.status)) add("resend", "send it once more, as a new message that names this one")
   return actions
 }
 

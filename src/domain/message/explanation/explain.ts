@@ -9,9 +9,8 @@ import type { Message } from "../transitions.ts"
 import { type StoredFact, timeline } from "../view.ts"
 import { type Action, actionsOf } from "./actions.ts"
 import type { Cause } from "./cause.ts"
-import { type Restored, restoredOf } from "./restoration.ts"
 import { causeOf } from "./settled.ts"
-import type { Surroundings } from "./surroundings.ts"
+import { type Restored, restoredOf, type Surroundings } from "./surroundings.ts"
 import { causesToWait, doubt, holdsOf, isWaiting, parkedOf, underWay } from "./waiting.ts"
 
 export interface Explanation extends Cause {
