@@ -1,7 +1,7 @@
 /**
  * The feed of an org: its facts in the order they are stored, for subscribers. It holds the org's own facts only, and
- * no bodies and no secrets, because facts hold none. A message's fact comes with the message's addresses and the status
- * after the fact, so a subscriber need not fold.
+ * no bodies and no secrets, because facts hold none. A message's fact comes with the status after the fact, so a subscriber need not
+ * fold, and with the message's addresses as its row has them: the filters go by these, and find no message by what was erased of it.
  *
  * Every fact comes at least once, in the order of the log. Facts of one stream may, very rarely, come out of order when
  * their transactions overlapped; their versions show it.

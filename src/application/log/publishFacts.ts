@@ -26,7 +26,7 @@ export interface OutgoingFact {
   readonly version: number
   readonly at: DateTime.Utc
   readonly type: string
-  /** JSON text. */
+  /** JSON text of the kept part: it names no person. */
   readonly data: string
   readonly queued: MessageQueued
   /** The status after it. */

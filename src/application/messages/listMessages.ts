@@ -23,6 +23,7 @@ export const listMessages = Effect.fnUntraced(function* (
 
 /** The streams of these messages, without unreadable ones. */
 export const loadReadable = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
+  if (ids.length === 0) return new Map<MessageId, Stream>()
   const { loadMany } = yield* EventStore
   const alone = (id: MessageId) =>
     Effect.catchDefect(loadMany([id]), () => Effect.succeed(new Map<MessageId, Stream>()))

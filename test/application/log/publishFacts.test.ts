@@ -18,15 +18,18 @@ const refused = {
   durationMs: 1
 } as const
 
+/** What can name a person. */
+const personal = { to: "4915112345678", dossierId: "case-17", correlationId: "tx-4711", metadata: { name: "Ada" } }
+
 /** A dead letter with this body. */
 const dead = (body: string) => {
-  const queued = opened({ body })
+  const queued = opened({ ...personal, body })
   const first = started(queued.after)
   return [queued, first, settled(first.after, refused)]
 }
 
 describe("facts that are let out", () => {
-  it.live("go on behind a dead letter whose body does not open, which goes out without it", () =>
+  it.live("name no person, and go on behind a dead letter whose body does not open, which goes out without it", () =>
     Effect.gen(function* () {
       const [spoilt, whole] = [dead('"spoilt"'), dead('"whole"')]
       yield* write(...spoilt, ...whole)
@@ -46,6 +49,9 @@ describe("facts that are let out", () => {
         null,
         '"whole"'
       ])
+      const data = facts.map((fact) => fact.data).join()
+      expect(data).toContain('"code":"http_400"')
+      expect(data).not.toMatch(/4915112345678|case-17|tx-4711|Ada|answered 400/)
     }).pipe(Effect.provide(ports))
   )
 })

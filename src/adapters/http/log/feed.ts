@@ -22,6 +22,7 @@ import type { Position } from "../../../application/ports/EventStore.ts"
 import { Parked } from "../../../application/ports/Parked.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { statuses } from "../../../domain/message/machine.ts"
+import { keptActor } from "../../../domain/recorded.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { endless } from "../server/connections.ts"
@@ -52,7 +53,7 @@ export const feedApi = HttpApiGroup.make("feed")
     }).annotateMerge(
       about(
         "messages:read",
-        "Follow the facts of the org as they are stored, as server-sent events. Each event's data is JSON: {stream, version, type, name, at, actor, data, message}, message being the message after the fact, or null. It goes on where Last-Event-ID says, nothing is left out; an event may come twice. Facts that a scope guards which the key lacks are left out. A comment every 15 seconds shows that it is alive."
+        "Follow the facts of the org as they are stored, as server-sent events. Each event's data is JSON: {stream, version, type, name, at, actor, data, message}, data being what is kept of the fact for ever (ids, times and codes), and message the message after the fact, or null. It goes on where Last-Event-ID says, nothing is left out; an event may come twice. Facts that a scope guards which the key lacks are left out. A comment every 15 seconds shows that it is alive."
       )
     )
   )
@@ -85,8 +86,8 @@ type Seal = (cursor: string) => string
 
 const eventOf = (seal: Seal, { logged, message }: FeedFact): string => {
   const { stream, version, name, at, actor, data, position } = logged
-  // The fact's data is JSON already.
-  const json = `{"stream":${JSON.stringify(stream)},"version":${version},"type":${JSON.stringify(typeOf(logged))},"name":${JSON.stringify(name)},"at":"${DateTime.formatIso(at)}","actor":${JSON.stringify(actor)},"data":${data},"message":${JSON.stringify(message)}}`
+  // Of the fact itself only the part that is kept, which is JSON already: what can name a person is told by the message.
+  const json = `{"stream":${JSON.stringify(stream)},"version":${version},"type":${JSON.stringify(typeOf(logged))},"name":${JSON.stringify(name)},"at":"${DateTime.formatIso(at)}","actor":${JSON.stringify(keptActor(actor))},"data":${data},"message":${JSON.stringify(message)}}`
   return Sse.encoder.write({ _tag: "Event", event: "message", id: seal(position), data: json })
 }
 
