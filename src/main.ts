@@ -222,10 +222,7 @@ const readinessOf = (health: StoreHealthService) =>
       Effect.andThen(installation.now),
       Effect.map((troubles) => ({ status: "ok" as const, troubles })),
       Effect.catch((error) =>
-        Effect.as(health.failed("answering /readyz", error), {
-          status: "unavailable" as const,
-          troubles: []
-        })
+        Effect.as(health.failed("answering /readyz", error), { status: "unavailable" as const, troubles: [] })
       )
     )
     return Effect.map(asked, ({ status, troubles }) => {

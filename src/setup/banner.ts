@@ -105,7 +105,7 @@ const pathFrom = (cwd: string, path: string): string => {
 
 const inShell = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
 
-/** The address to call a server that listens on `host`; `certificate` is what it shows, null of plain HTTP. */
+/** The URL of a server that listens on `host`; `certificate` is null for plain HTTP. */
 export const urlOf = (host: string, port: number, certificate: X509Certificate | null = null): string => {
   const local = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host
   const callable = certificate === null ? local : nameIn(certificate, local)

@@ -40,12 +40,7 @@ const createDatabaseAndKeys = Effect.fnUntraced(function* (settings: Settings) {
     : keptUpToDate(settings.operatorKeys, settings.operatorKeyFile)
   const encryptionKeys = settings.encryptionKeys ?? [yield* readOrCreateEncryptionKey(dataDir)]
   const { url } = yield* EmbeddedPostgres.start({ directory: dataDir })
-  const databaseAndKeys: DatabaseAndKeys = {
-    url,
-    encryptionKeys,
-    operatorKeys,
-    sample: yield* startReceiver(dataDir)
-  }
+  const databaseAndKeys: DatabaseAndKeys = { url, encryptionKeys, operatorKeys, sample: yield* startReceiver(dataDir) }
   return databaseAndKeys
 })
 

@@ -34,7 +34,7 @@ const textOf = (value: unknown): string =>
       : each
   )
 
-/** Ajv writes `code` into what it generates for use elsewhere; nothing here is. */
+/** Ajv writes `code` into modules it generates; none is generated here. */
 const linear = Object.assign(
   (pattern: string) => {
     const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern))

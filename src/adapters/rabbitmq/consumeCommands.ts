@@ -33,7 +33,7 @@ export const consumeCommands = Effect.fnUntraced(function* (links: {
   readonly publishing: Link
 }) {
   const outlet = yield* publisher(links.publishing)
-  // Waits for the store before commands are delivered: the broker moves away what was returned too often.
+  // Waits for the store before commands are delivered: the broker moves away commands returned too often.
   yield* untilAnswered((yield* CommandInbox).unpublished(1))
   const deliveries = yield* deliveriesOf(links.receiving, COMMANDS, WINDOW)
   return yield* Effect.raceFirst(readQueue(deliveries, outlet), publishRefused(outlet))

@@ -75,7 +75,7 @@ const withoutWay: Connection<AmqpTargetSettings> = {
 }
 
 const IDLE = Duration.minutes(1)
-/** Bounds confirms and returned messages, which carry the bytes of what was sent. */
+/** Bounds confirms and returned messages, which repeat the bytes sent. */
 const ANSWERS_MAX = { bytes: 1_048_576, perByte: 4 }
 const BLOCKED_WAIT_MS = 2_000
 /** Short: the circuit of the target holds its messages back. */

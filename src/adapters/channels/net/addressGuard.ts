@@ -1,6 +1,6 @@
 /**
  * Judges which addresses Posthaste may connect to, so that an org can't aim a destination at the operator's network: by
- * bytes, global unicast and what the operator opens. Clouds' metadata addresses are never open.
+ * bytes, global unicast and networks the operator opens. Clouds' metadata addresses are never open.
  */
 import { isIP, isIPv4, isIPv6 } from "node:net"
 import { Result } from "effect"

@@ -66,11 +66,11 @@ export const makeConnections = (
   const pools = new Map<string, Pool>()
   const shared: Shared = { connectionsMax, idle: new Set(), open: 0 }
   // Shared: one for each failing connection took a quarter of the event loop.
-  let everybodys: SecureContext | undefined
+  let defaultContext: SecureContext | undefined
   const contextFor = ({ url, secureContext }: Exchange): SecureContext | undefined => {
     if (secureContext !== undefined || url.protocol !== "https:") return secureContext
-    everybodys ??= tls.createSecureContext(tlsTerms)
-    return everybodys
+    defaultContext ??= tls.createSecureContext(tlsTerms)
+    return defaultContext
   }
   const poolOf = (exchange: Exchange): Pool => {
     const { pool: name, url } = exchange

@@ -64,7 +64,7 @@ export const tunnel = (
     callback(...result)
   }
   request.once("connect", ({ statusCode }, socket, head) => {
-    // The request's listeners are gone, undici's not yet attached.
+    // The request's listeners are gone, and undici attaches its own later.
     socket.on("error", () => {})
     if (statusCode === undefined || statusCode < 200 || statusCode >= 300) {
       socket.destroy()

@@ -8,10 +8,7 @@ import tls from "node:tls"
  * Node's, without what lets the far side block the event loop: finite-field DHE with a group it names (0.1 s a handshake
  * at 8,192 bits) and renegotiation.
  */
-export const tlsTerms = {
-  ciphers: `${tls.DEFAULT_CIPHERS}:!kDHE`,
-  secureOptions: constants.SSL_OP_NO_RENEGOTIATION
-}
+export const tlsTerms = { ciphers: `${tls.DEFAULT_CIPHERS}:!kDHE`, secureOptions: constants.SSL_OP_NO_RENEGOTIATION }
 
 /** Servers send about two; 20,000 in a row blocked the process for 0.1 s. */
 const SESSIONS_MAX = 16

@@ -231,7 +231,7 @@ const judged = (
 export interface Throttles {
   readonly waitMs: (name: string, now: number) => number
   readonly refused: (name: string, now: number, atLeastMs: number) => number
-  /** Ignored for what was sent before the last refusal. */
+  /** Ignored for messages sent before the last refusal. */
   readonly passed: (name: string, now: number) => void
 }
 

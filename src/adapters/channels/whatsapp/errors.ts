@@ -24,9 +24,7 @@ const meanings: Record<CodeClass, Readonly<Record<number, string>>> = {
     80007: "the WhatsApp Business Account has reached its rate limit",
     130429: "the phone number has reached its throughput"
   },
-  pair: {
-    131056: "too many messages from this number to this recipient in a short time"
-  },
+  pair: { 131056: "too many messages from this number to this recipient in a short time" },
   temporary: {
     2: "the service is temporarily unavailable",
     131000: "something went wrong at Meta",
@@ -34,9 +32,7 @@ const meanings: Record<CodeClass, Readonly<Record<number, string>>> = {
     131057: "the account is in maintenance, such as a throughput upgrade",
     133004: "the server is temporarily unavailable"
   },
-  wait: {
-    131049: "not delivered, to keep the recipient from too many marketing messages"
-  },
+  wait: { 131049: "not delivered, to keep the recipient from too many marketing messages" },
   permanent: {
     100: "a parameter is not supported or misspelt",
     130472: "the recipient's number is part of an experiment of Meta's",
@@ -75,9 +71,7 @@ const meanings: Record<CodeClass, Readonly<Record<number, string>>> = {
     133006: "the phone number must be verified again",
     133010: "the phone number is not registered"
   },
-  standing: {
-    131048: "too many earlier messages from this number were blocked or flagged as spam"
-  }
+  standing: { 131048: "too many earlier messages from this number were blocked or flagged as spam" }
 }
 
 interface Meaning {

@@ -92,11 +92,7 @@ export const connect = Effect.fnUntraced(function* (
         )
       )
   )
-  return {
-    connection,
-    isBlocked: () => isBlocked,
-    lost: Deferred.await(lost)
-  }
+  return { connection, isBlocked: () => isBlocked, lost: Deferred.await(lost) }
 })
 
 const make = ({ url, name, timeout, frameMax, socket, tls }: Options): Connection =>
