@@ -3,7 +3,6 @@ import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Attempt } from "../../sdk/src/api.ts"
 import { detailsOf } from "../domain/message/facts.ts"
-import { attemptLines } from "./attempts.ts"
 import { orgService, serviceFlags, switchFlag, timeFlag, troubleLine } from "./service.ts"
 import { colourOf, failed, fromNow, inLine, type Paints, paints, print, printExactly, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
@@ -56,6 +55,31 @@ export const rowOf = (paint: Paints, event: Event, width: number, now: number): 
   const status = colourOf(paint, event.status)(event.status.padEnd(width))
   return inLine(`${paint.dim(String(event.version).padStart(3))}  ${event.at}  ${status}  ${tellOf(event, now)}`)
 }
+
+const attemptLines = (paint: Paints, attempts: ReadonlyArray<Attempt>, withHeaders: boolean): ReadonlyArray<string> =>
+  attempts.flatMap((attempt) => [attemptLine(attempt), ...(withHeaders ? headerLines(paint, attempt) : [])])
+
+const attemptLine = ({ number, epoch, request, response, timing, outcome, startedAt }: Attempt): string => {
+  const name = `attempt ${number}${epoch > 1 ? ` of epoch ${epoch}` : ""}`
+  if (request === null) return `${name}  ${startedAt}  ${outcome ?? "under way"}; nothing is known of a request`
+  const where = request.url === null ? "" : `${request.method} ${request.url}  `
+  const to = request.address === null ? "no connection" : `to ${request.address}`
+  return `${name}  ${request.sentAt}  ${where}${to}  ${response.status ?? "no answer"}${timing === null ? "" : took(timing)}`
+}
+
+const took = ({ totalMs, ...steps }: NonNullable<Attempt["timing"]>): string => {
+  const names = { dnsMs: "DNS", connectMs: "connect", tlsMs: "TLS", firstByteMs: "first byte" }
+  const reached = Object.entries(names).flatMap(([field, name]) => {
+    const ms = steps[field as keyof typeof names]
+    return ms === null ? [] : [`${name} ${ms}`]
+  })
+  return ` after ${totalMs} ms${reached.length === 0 ? "" : ` (${reached.join(", ")})`}`
+}
+
+const headerLines = (paint: Paints, { request, response }: Attempt): ReadonlyArray<string> => [
+  ...Object.entries(request?.headers ?? {}).map(([name, value]) => paint.dim(`  > ${name}: ${value}`)),
+  ...Object.entries(response.headers ?? {}).map(([name, value]) => paint.dim(`  < ${name}: ${value}`))
+]
 
 const textOf = (
   paint: Paints,

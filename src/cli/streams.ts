@@ -47,7 +47,7 @@ const parsed = (data: string): unknown => {
 }
 
 /** The check found violations and has printed them. */
-export class Violated extends Schema.TaggedError<Violated>()("Violated", { message: Schema.String }) {}
+class Violated extends Schema.TaggedError<Violated>()("Violated", { message: Schema.String }) {}
 
 const lineOf = ({ table, count, examples }: Finding): string => `${table}  ${grouped(count)}: ${examples.join("; ")}`
 

@@ -4,7 +4,6 @@
  */
 import { Effect, Option, Record, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { takeEvents } from "./serverSentEvents.ts"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
 import { colourOf, inLine, note, type Paints, paints, print } from "./terminal.ts"
 import { type Event, tellOf } from "./why.ts"
@@ -34,6 +33,35 @@ const lineOf = (paint: Paints, { stream, version, type, at, data, message }: Fac
   const told =
     message === null ? `${type} ${JSON.stringify(data)}` : tellOf({ version, type, at, status, data }, Date.parse(at))
   return `${paint.dim(at)}  ${colourOf(paint, status)(status.padEnd(11))}  ${stream}  ${told}`
+}
+
+interface ServerSentEvent {
+  /** Where to reconnect after this event; null leaves the place as it was. */
+  readonly id: string | null
+  /** Null for an event that only moves the id. */
+  readonly data: string | null
+}
+
+/**
+ * The complete events of a text, and the rest, to be joined with the next piece. Effect's own parser drops events
+ * without data; the feed sends an id alone, and who lost it would reconnect further back.
+ */
+export const takeEvents = (text: string): readonly [events: ReadonlyArray<ServerSentEvent>, rest: string] => {
+  const blocks = text.replaceAll("\r\n", "\n").split("\n\n")
+  const rest = blocks.pop()!
+  return [blocks.map(eventOf), rest]
+}
+
+const eventOf = (block: string): ServerSentEvent => {
+  let id: string | null = null
+  const data: Array<string> = []
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":")
+    const value = line.slice(colon + 1).replace(/^ /, "")
+    if (line.startsWith("id:")) id = value
+    else if (line.startsWith("data:")) data.push(value)
+  }
+  return { id, data: data.length === 0 ? null : data.join("\n") }
 }
 
 const AGAIN_AFTER = "1 second"

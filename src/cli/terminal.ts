@@ -80,7 +80,7 @@ export const grouped = (count: number): string => count.toLocaleString("en-US")
 const BAR_CELLS = 30
 const EVERY_MS = 200
 
-export interface Bar {
+interface Bar {
   readonly show: (done: number, total: number, tail?: string) => Effect.Effect<void>
   readonly end: Effect.Effect<void>
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { takeEvents } from "../../src/cli/serverSentEvents.ts"
+import { takeEvents } from "../../src/cli/tail.ts"
 
 const text = 'retry: 1000\n: following\nid: a\n\nid: b\ndata: {"n":1}\n\ndata: one\ndata:two\n\n: alive\n\n'
 const events = [

@@ -33,7 +33,7 @@ import { internal, invalidFields, type Problem, problemFor } from "./problem.ts"
 import { rawMember } from "./rawJson.ts"
 
 export const commandTypes = ["SendMessage", "CancelMessage", "ReplayMessage", "PublishEvent"] as const
-export type CommandType = (typeof commandTypes)[number]
+type CommandType = (typeof commandTypes)[number]
 
 export const isCommandType = (type: string): type is CommandType => commandTypes.some((known) => known === type)
 

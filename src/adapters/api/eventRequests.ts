@@ -56,7 +56,7 @@ export const eventRequestOf = (
   idempotencyKey
 })
 
-export type EventAnswer =
+type EventAnswer =
   | { readonly status: number; readonly event: EventView; readonly problem?: undefined }
   | { readonly status: number; readonly problem: Problem; readonly event?: undefined }
 
@@ -79,4 +79,4 @@ export const answerToEvent = (publication: Publication, path = ""): EventAnswer 
   }
 }
 
-export const eventRefusal = (problem: Problem): EventAnswer => ({ status: problem.body.status, problem })
+const eventRefusal = (problem: Problem): EventAnswer => ({ status: problem.body.status, problem })

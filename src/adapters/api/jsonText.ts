@@ -9,7 +9,7 @@ import { isDeeperThan } from "./rawJson.ts"
 /** Of one request, in bytes. */
 export const SIZE_MAX = 256 * 1024
 /** Far deeper than people write, far less deep than what breaks a receiver's parser. */
-export const DEPTH_MAX = 100
+const DEPTH_MAX = 100
 
 export interface JsonText {
   readonly text: string

@@ -7,13 +7,13 @@
  * step moves on, so no text is too deep for it and none can block it.
  */
 
-export const QUOTE = 0x22
-export const BACKSLASH = 0x5c
-export const COMMA = 0x2c
-export const OPEN_LIST = 0x5b
-export const CLOSE_LIST = 0x5d
-export const OPEN_OBJECT = 0x7b
-export const CLOSE_OBJECT = 0x7d
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const OPEN_LIST = 0x5b
+const CLOSE_LIST = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
 
 /** Half-open, and without the spaces around the value. */
 interface Span {
@@ -21,7 +21,7 @@ interface Span {
   readonly end: number
 }
 
-export const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
 const skipSpace = (text: string, from: number): number => {
   let at = from

@@ -4,7 +4,7 @@ import messages, { type ReadReq, type ReadResp } from "@eventstore/db-client/gen
 import type { ReadEvent } from "./streams.ts"
 
 /** `commit/prepare`: a place in the log. */
-export type LogPosition = string
+type LogPosition = string
 
 export type News =
   | { readonly type: "Event"; readonly event: ReadEvent; readonly position: LogPosition }

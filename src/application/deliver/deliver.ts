@@ -41,7 +41,7 @@ export interface Watched {
 }
 
 /** Called when the destination has answered: the commit of the outcome does not concern it. */
-export type OnSent = (outcome: AttemptOutcome, isUnreported: boolean) => void
+type OnSent = (outcome: AttemptOutcome, isUnreported: boolean) => void
 
 /**
  * Ends when the message is settled, belongs to another worker, or has nothing left to do. `GateClosed` says that no

@@ -28,7 +28,7 @@ import { finish, putBack, takeOut } from "./putBack.ts"
 import { recover, recoverBatch } from "./recover.ts"
 import { watchCircuits } from "./watchCircuits.ts"
 
-export interface WorkerSettings {
+interface WorkerSettings {
   /** Names this worker's leases; unique among living processes. */
   readonly worker: string
   /** The size of the quick pool: requests under way at once in this process that have taken less than a second. */

@@ -21,7 +21,7 @@ const POLL_FLOOR = Duration.seconds(2)
 const POLL_SOON = Duration.millis(20)
 const NANOS_PER_MILLI = 1_000_000n
 
-export interface Feeding extends Held {
+interface Feeding extends Held {
   readonly worker: string
   readonly lease: Duration.Duration
   readonly pools: Pools<Task>

@@ -20,7 +20,7 @@
 import { Effect, Latch } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 
-export const QUICK_MS = 1_000
+const QUICK_MS = 1_000
 const WANTED_MS = 250
 const SLOW_FACTOR = 8
 /** Of a destination that has not answered yet: attempts under way, and how many times the idle quick places its org may have. */
@@ -58,7 +58,7 @@ export interface Org<A> {
   waiting: number
 }
 
-export interface Lane<A> {
+interface Lane<A> {
   readonly id: DestinationId
   readonly org: Org<A>
   waiting: Array<A>
@@ -97,7 +97,7 @@ export interface Offer<A> {
   readonly items: ReadonlyArray<A>
 }
 
-export interface Ending {
+interface Ending {
   /** The destination gave an answer. */
   readonly hasAnswered: boolean
   /** It counts as under way in its lane until `reported`. */

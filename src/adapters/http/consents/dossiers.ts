@@ -18,7 +18,7 @@ import { answer, notFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 
 /** The same rule as of a message's `dossierId`. */
-export const DossierId = text(256)
+const DossierId = text(256)
 
 export const ConsentRequest = Schema.Struct({
   granted: Schema.Boolean.annotateKey({ description: "Whether there is consent." }),

@@ -72,11 +72,11 @@ const OwnSecretsChange = Schema.Record(Schema.String, Schema.NullOr(Schema.Strin
 })
 
 /** What the secrets of a channel publish. */
-export const publishedBy = (secrets: AnyChannel["secrets"]) =>
+const publishedBy = (secrets: AnyChannel["secrets"]) =>
   Object.values(secrets).flatMap(({ publishes }) => publishes ?? [])
 
 /** The shapes of one channel's destinations. */
-export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax, example }: AnyChannel) => {
+const shapesOf = ({ typeName, settings, secrets, ownSecretsMax, example }: AnyChannel) => {
   const own = ownSecretsMax > 0
   const Create = Schema.Struct({
     ...mapped(settings as Record<string, Setting>, (setting) =>
@@ -135,7 +135,7 @@ export const shapesOf = ({ typeName, settings, secrets, ownSecretsMax, example }
   return { Create, Change, Shown, New }
 }
 
-export const Summary = Schema.Struct({
+const Summary = Schema.Struct({
   attempts: Schema.Int,
   succeeded: Schema.Int,
   failed: Schema.Int,

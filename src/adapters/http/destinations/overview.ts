@@ -102,7 +102,7 @@ const summariesOfAll = {
   reset: "Reset the circuits of all destinations of the org, or those that were held for one reason."
 }
 
-export const CommandAll = Schema.Struct({
+const CommandAll = Schema.Struct({
   ...Reason.fields,
   channel: optional(ChannelName, "Only those of this channel."),
   stoppedFor: optional(text(500), "Only those that were paused or held with exactly this reason.")

@@ -9,7 +9,7 @@ import { Channels } from "../../../application/ports/Channels.ts"
 import { requestReplay } from "../../../application/replays/replays.ts"
 import { deadStatuses } from "../../../domain/replay/facts.ts"
 import { answerTo, ofKey } from "../../api/messageRequests.ts"
-import { Message } from "../messages/messages.ts"
+import { Message } from "../messages/messageJson.ts"
 import { admitMessages, admitReplay } from "../orgs/admit.ts"
 import { Replay, replayJson } from "../replays/deadLetters.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
@@ -19,14 +19,14 @@ import { answer, created, orNotFound, problemOf, toResponse } from "../server/pr
 import { bodyOf, decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { destinationIdOf } from "./destinations.ts"
 
-export const TestRequest = Schema.Struct({
+const TestRequest = Schema.Struct({
   eventType: optional(headerText(256), "Send the example of this type; posthaste.test when left out.")
 }).annotate({ identifier: "TestWebhookEndpoint", examples: [{}] })
 
 /** As it is written, which is not what it decodes to. */
 const since = [{ since: "2026-11-19T09:30:00.000Z" }] as unknown as never
 
-export const RecoverRequest = Schema.Struct({
+const RecoverRequest = Schema.Struct({
   since: requiredTime("Ended after this time."),
   until: optional(Time, "Ended before this time; until now when left out."),
   statuses: optional(
@@ -44,7 +44,7 @@ export const RecoverRequest = Schema.Struct({
   examples: since
 })
 
-export const ReplayMissingRequest = Schema.Struct({
+const ReplayMissingRequest = Schema.Struct({
   since: requiredTime("Published at this time or later."),
   reason,
   idempotencyKey: optional(headerText(255), ofKey)

@@ -12,12 +12,12 @@ import { answer, judged, orNotFound, problemOf } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
 import { capital, destinationIdOf, groupNameOf } from "./destinations.ts"
 
-export const GRACE_DEFAULT_SECONDS = 86_400
+const GRACE_DEFAULT_SECONDS = 86_400
 
 const GRACE_MAX_SECONDS = 30 * 86_400
 
 /** `schema` is that of the secret. */
-export const rotationOf = ({ secrets, typeName }: AnyChannel, name: string) =>
+const rotationOf = ({ secrets, typeName }: AnyChannel, name: string) =>
   Schema.Struct({
     graceSeconds: optional(
       between(0, GRACE_MAX_SECONDS),
@@ -26,7 +26,7 @@ export const rotationOf = ({ secrets, typeName }: AnyChannel, name: string) =>
     [name]: optional(secrets[name]!.schema, "The new secret; made for you when left out.")
   }).annotate({ identifier: `Rotate${typeName}Secret`, examples: [{ graceSeconds: 3600 }] })
 
-export const secretsGroupOf = (channel: AnyChannel) => `${groupNameOf(channel).slice(0, -1)}Secrets`
+const secretsGroupOf = (channel: AnyChannel) => `${groupNameOf(channel).slice(0, -1)}Secrets`
 
 export const secretsApi = (channel: AnyChannel, name: string) => {
   const { noun, path, typeName } = channel

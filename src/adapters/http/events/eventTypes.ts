@@ -46,7 +46,7 @@ export const CreateEventType = Schema.Struct({
   ...definition
 }).annotate({ identifier: "CreateEventType", examples: [{ name: "order.paid", ...example }] })
 
-export const EventTypeAnswer = Schema.Struct({
+const EventTypeAnswer = Schema.Struct({
   name: Schema.String,
   orgId: Schema.String,
   description: Text,

@@ -17,7 +17,7 @@ import {
 } from "../../api/eventRequests.ts"
 import { BATCH_MAX, CommandRequest, IdempotencyKey, messageJson, ofKey } from "../../api/messageRequests.ts"
 import { rawMember } from "../../api/rawJson.ts"
-import { Message } from "../messages/messages.ts"
+import { Message } from "../messages/messageJson.ts"
 import { admitEvents, keysIn } from "../orgs/admit.ts"
 import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"

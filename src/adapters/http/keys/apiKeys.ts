@@ -3,20 +3,20 @@ import { DateTime, Effect, identity, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
-import { scopes } from "../../../application/keys/scopes.ts"
-import { ApiKeys } from "../../../application/ports/ApiKeys.ts"
+import type { Fault } from "../../../application/errors.ts"
+import { allows, type Scopes, scopes } from "../../../application/keys/scopes.ts"
+import { ApiKeys, type KeyTerms } from "../../../application/ports/ApiKeys.ts"
 import { rateNames } from "../../../application/ports/Orgs.ts"
 import { isUuid, OrgId } from "../../../domain/ids.ts"
 import { limitsOf } from "../orgs/orgs.ts"
 import { KeyAccess, ManagingKey } from "../server/auth.ts"
-import { networksOf } from "../server/callers.ts"
+import { isWithin, networksOf } from "../server/callers.ts"
 import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
 import { Id, listOf, Moment, maybe, optional, paging, Text, Time } from "../server/fields.ts"
 import { type PageQuery, pageOfAll, partOf } from "../server/listPages.ts"
 import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 import { generateKey, hashOf, prefixOf, storedHash } from "./apiKey.ts"
-import { widerThan } from "./widerThan.ts"
 
 const scope = Schema.Literals(scopes)
 
@@ -26,7 +26,7 @@ const network = text(64).check(
 
 const Limits = limitsOf(rateNames).annotate({ identifier: "ApiKeyLimits" })
 
-export const CreateKey = Schema.Struct({
+const CreateKey = Schema.Struct({
   orgId: optional(OrgId, "Required of the operator; of others it is their own."),
   name: text(100).annotateKey({ description: "For people, such as the service that uses it." }),
   scopes: optional(
@@ -153,3 +153,40 @@ export const layer = HttpApiBuilder.group(base.add(apiKeysApi), "apiKeys", (hand
     .handle("list", ({ query }) => answer(list(query)))
     .handle("revoke", ({ params }) => answer(revoke(params.id)))
 )
+
+type Bounds = Pick<KeyTerms, "scopes" | "expiresAt" | "networks" | "limits">
+
+/**
+ * The fields in which `asked` is wider than `own`. A key hands out no more than it has: else whoever finds a narrow `admin`
+ * key makes a wide one of it. A request that names no bound asks for all there is.
+ */
+export const widerThan = (own: Bounds, asked: Bounds): ReadonlyArray<Fault> => [
+  ...givenBy(asked.scopes)
+    .filter((scope) => !allows(own.scopes, scope))
+    .map((scope) => ({ field: "scopes", reason: `must not hold ${scope}, which the key that asks lacks` })),
+  ...laterThan(own, asked),
+  ...outsideOf(own, asked),
+  ...rateNames.flatMap((limit) => {
+    const [most, wanted] = [own.limits[limit], asked.limits[limit]]
+    return most === undefined || (wanted !== undefined && wanted <= most)
+      ? []
+      : [{ field: `limits.${limit}`, reason: `must be ${most} at most, as of the key that asks` }]
+  })
+]
+
+const givenBy = (given: Scopes) => scopes.filter((scope) => allows(given, scope))
+
+const laterThan = (own: Bounds, asked: Bounds): ReadonlyArray<Fault> => {
+  if (own.expiresAt === null) return []
+  if (asked.expiresAt !== null && DateTime.isLessThanOrEqualTo(asked.expiresAt, own.expiresAt)) return []
+  const reason = `must be ${DateTime.formatIso(own.expiresAt)} at the latest, when the key that asks expires`
+  return [{ field: "expiresAt", reason }]
+}
+
+const outsideOf = (own: Bounds, asked: Bounds): ReadonlyArray<Fault> => {
+  const within = own.networks
+  if (within === null) return []
+  const reason = `must lie in the networks of the key that asks: ${within.join(", ")}`
+  if (asked.networks === null) return [{ field: "networks", reason }]
+  return asked.networks.flatMap((one, n) => (isWithin(one, within) ? [] : [{ field: `networks[${n}]`, reason }]))
+}

@@ -19,10 +19,7 @@ import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { Via } from "../../../application/via.ts"
-import { ChannelName, MessageId, type OrgId } from "../../../domain/ids.ts"
-import { reasons, waits } from "../../../domain/message/explanation/cause.ts"
-import { DeliveryError, MessageDetails } from "../../../domain/message/facts.ts"
-import { statuses } from "../../../domain/message/machine.ts"
+import { MessageId, type OrgId } from "../../../domain/ids.ts"
 import {
   answerTo,
   BATCH_MAX,
@@ -45,7 +42,7 @@ import {
 import { rawMember } from "../../api/rawJson.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
 import { admitMessages, keysIn } from "../orgs/admit.ts"
-import { troubleJson, troubles } from "../processes/troublesApi.ts"
+import { troubleJson } from "../processes/troublesApi.ts"
 import { ActingOrg, Caller, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
@@ -53,21 +50,17 @@ import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts
 import {
   createdBetween,
   filters,
-  freshness,
   HISTORY_LIMIT,
   historyPaging,
-  Id,
   idParam,
   listOf,
-  Moment,
   maybe,
   maybeTime,
   paging,
-  projectedListOf,
-  Text
+  projectedListOf
 } from "../server/fields.ts"
 import { asReader, type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/listPages.ts"
-import { answer, created, idOf, lacking, ProblemBody, problemOf, toResponse } from "../server/problem.ts"
+import { answer, created, idOf, lacking, problemOf, toResponse } from "../server/problem.ts"
 import {
   decoded,
   decoderOf,
@@ -77,166 +70,20 @@ import {
   readReason,
   traceparentOf
 } from "../server/requestBody.ts"
-import { explanationJson } from "./explanationJson.ts"
-import { attemptJson, eventJson, factJson } from "./messageJson.ts"
-
-const Status = Schema.Literals(statuses)
-
-export const Message = Schema.Struct({
-  id: Id,
-  orgId: Schema.String,
-  channel: ChannelName,
-  to: Schema.String,
-  destination: Schema.String.annotate({ description: "The id of the endpoint, target or account it is sent through." }),
-  routingKey: Text,
-  resendOf: Text.annotate({ description: "The message that this one sends again." }),
-  test: Schema.Boolean.annotate({ description: "It tests its endpoint: nothing happened." }),
-  status: Status,
-  epoch: Schema.Int,
-  attempts: Schema.Int,
-  attemptsMax: Schema.Int,
-  nextAttemptAt: Schema.NullOr(Moment),
-  lastError: Schema.NullOr(DeliveryError),
-  providerMessageId: Text,
-  ...MessageDetails.fields,
-  deliverAt: Schema.NullOr(Moment),
-  expiresAt: Schema.NullOr(Moment),
-  endsAt: Schema.NullOr(Moment).annotate({
-    description:
-      "When it ends by itself if it still waits then: at expiresAt, or by its age. Null when it does not wait."
-  }),
-  createdAt: Moment,
-  updatedAt: Moment,
-  lastAttemptAt: Schema.NullOr(Moment).annotate({ description: "When the last attempt was started." }),
-  endedAt: Schema.NullOr(Moment).annotate({
-    description: "When it came to its ending; null again once it is replayed."
-  }),
-  deliveredAt: Schema.NullOr(Moment),
-  readAt: Schema.NullOr(Moment),
-  bodyErased: Schema.Boolean,
-  contradicted: Schema.Boolean.annotate({
-    description: "A provider's receipt says the opposite of the status. Look before you replay."
-  }),
-  dismissed: Schema.Boolean.annotate({ description: "A dead letter that a person wants no more of." }),
-  eventId: Text.annotate({ description: "The event it tells of; null when it was sent by itself." })
-}).annotate({ identifier: "Message" })
-
-export const Event = Schema.Struct({
-  version: Schema.Int,
-  type: Schema.String,
-  at: Moment,
-  data: Schema.Unknown,
-  status: Status
-}).annotate({ identifier: "Event" })
-
-export const Attempt = Schema.Struct({
-  number: Schema.Int,
-  epoch: Schema.Int,
-  startedAt: Moment,
-  endedAt: Schema.NullOr(Moment),
-  outcome: Schema.NullOr(Schema.Literals(["succeeded", "failed", "deferred", "abandoned", "unresolved"])),
-  error: Schema.NullOr(DeliveryError),
-  request: Schema.NullOr(
-    Schema.Struct({
-      method: Text,
-      url: Text.annotate({ description: "As it was then, without user and parameters." }),
-      headers: Schema.NullOr(Schema.Record(Schema.String, Schema.String)).annotate({
-        description: "As they were sent; *** stands for a signature and for what the owner of the destination set."
-      }),
-      sentAt: Moment,
-      address: Text.annotate({
-        description: "The address and port that was called; null where there was no connection."
-      })
-    })
-  ).annotate({ description: "What was called. Null where nothing was, or nobody lived to tell." }),
-  response: Schema.Struct({
-    status: Schema.NullOr(Schema.Int),
-    headers: Schema.NullOr(Schema.Record(Schema.String, Schema.String)).annotate({
-      description: "At most 32, without cookies and tokens. Null for an empty answer with none but the usual ones."
-    }),
-    body: Text
-  }),
-  timing: Schema.NullOr(
-    Schema.Struct({
-      dnsMs: Schema.NullOr(Schema.Int),
-      connectMs: Schema.NullOr(Schema.Int),
-      tlsMs: Schema.NullOr(Schema.Int),
-      firstByteMs: Schema.NullOr(Schema.Int).annotate({ description: "From the request to the status of its answer." }),
-      totalMs: Schema.NullOr(Schema.Int)
-    })
-  ).annotate({ description: "Null parts were not reached, or a connection was there already." })
-}).annotate({ identifier: "Attempt" })
-
-const cause = {
-  reason: Schema.Literals(reasons),
-  says: Schema.String.annotate({ description: "The reason in a sentence. Times are in since and until." }),
-  since: Schema.NullOr(Moment),
-  until: Schema.NullOr(Moment).annotate({ description: "When it ends by itself; null when it does not." }),
-  waitsFor: Schema.NullOr(Schema.Literals(waits)).annotate({ description: "Null for a message that has ended." })
-}
-
-const Cause = Schema.Struct(cause).annotate({ identifier: "Cause" })
-
-const Explanation = Schema.Struct({
-  id: Id,
-  status: Status,
-  at: Moment.annotateKey({ description: "The moment this is about." }),
-  ...cause,
-  also: Schema.Array(Cause).annotate({ description: "What else would hold it, were the first reason gone." }),
-  next: Schema.String.annotate({ description: "What happens next by itself." }),
-  before: Schema.NullOr(Schema.Struct({ id: Schema.String, status: Status })).annotate({
-    description: "The message with the same ordering key that goes first."
-  }),
-  ahead: Schema.NullOr(Schema.Int).annotate({
-    description: "How many messages of its destination are due before it, 10,000 at most; null when it does not wait."
-  }),
-  actions: Schema.Array(
-    Schema.Struct({
-      action: Schema.String,
-      says: Schema.String,
-      method: Schema.Literal("POST"),
-      path: Schema.String
-    })
-  ).annotate({ description: "What a person can do, each with its request." }),
-  restored: Schema.NullOr(Schema.Struct({ savedAt: Moment, noticedAt: Moment, says: Schema.String })).annotate({
-    description:
-      "Of a message that had not ended in a backup from which the database was restored: it may have been sent in between."
-  }),
-  unknown: Schema.Array(Schema.String).annotate({
-    description: "What could not be looked up. Of an earlier time that is the queue, the rate limit and the workers."
-  }),
-  troubles
-}).annotate({ identifier: "Explanation" })
-
-export const StreamFact = Schema.Struct({
-  version: Schema.Int,
-  name: Schema.String.annotate({ description: "The stored name: the type with the version of its shape." }),
-  type: Schema.String,
-  at: Moment,
-  data: Schema.Unknown
-}).annotate({ identifier: "StreamFact" })
-
-const BatchAnswer = Schema.Struct({
-  status: Schema.Int.annotate({ description: "The status this entry would have had on its own." }),
-  message: Schema.optionalKey(Message),
-  problem: Schema.optionalKey(ProblemBody)
-}).annotate({ identifier: "BatchAnswer" })
-
-const Stats = Schema.Struct({
-  byStatus: Schema.Record(Schema.String, Schema.Int),
-  byChannel: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Int)).annotate({
-    description: "The same counts for each channel that has messages."
-  }),
-  oldestDueAt: Schema.NullOr(Moment).annotate({
-    description:
-      "Since when the longest overdue message waits, as the queue itself says now: asOf is that of the counts."
-  }),
-  receipts: Schema.Struct({ waiting: Schema.Int, parked: Schema.Int }).annotate({
-    description: "Of providers: those still to be applied, and those of the last week whose message was never found."
-  }),
-  ...freshness,
-  troubles
-}).annotate({ identifier: "Stats" })
+import {
+  Attempt,
+  attemptJson,
+  BatchAnswer,
+  Event,
+  Explanation,
+  eventJson,
+  explanationJson,
+  factJson,
+  Message,
+  Stats,
+  Status,
+  StreamFact
+} from "./messageJson.ts"
 
 const asOf = { at: maybeTime("As it was known at this time; now when left out.") }
 
@@ -254,7 +101,7 @@ const Attempts = Schema.String.check(
   .annotate({ description: "Only those with at least so many attempts in their present epoch." })
   .pipe(Schema.decodeTo(Schema.Number, SchemaTransformation.numberFromString))
 
-const command = {
+const commanded = {
   params: idParam,
   payload: CommandRequest,
   success: Message,
@@ -325,7 +172,7 @@ export const messagesApi = HttpApiGroup.make("messages")
       query: historyPaging,
       success: listOf(Attempt)
     }).annotateMerge(about("messages:read", "Every try to deliver a message, with what the far side answered.")),
-    HttpApiEndpoint.post("cancel", "/outbound/messages/:id/cancel", command).annotateMerge(
+    HttpApiEndpoint.post("cancel", "/outbound/messages/:id/cancel", commanded).annotateMerge(
       about("messages:send", "Cancel a message that has not been sent.")
     ),
     HttpApiEndpoint.post("retryNow", "/outbound/messages/:id/retry-now", {
@@ -339,7 +186,7 @@ export const messagesApi = HttpApiGroup.make("messages")
       )
     ),
     HttpApiEndpoint.post("replay", "/outbound/messages/:id/replay", {
-      ...command,
+      ...commanded,
       payload: ReplayCommand
     }).annotateMerge(
       about(
@@ -347,7 +194,7 @@ export const messagesApi = HttpApiGroup.make("messages")
         "Send a message again that ended in FAILED or DEAD_LETTER, as it was or with another body."
       )
     ),
-    HttpApiEndpoint.post("dismiss", "/outbound/messages/:id/dismiss", command).annotateMerge(
+    HttpApiEndpoint.post("dismiss", "/outbound/messages/:id/dismiss", commanded).annotateMerge(
       about(
         "replays:write",
         "Take a dead letter from the list of those that want somebody. It stays, and can still be replayed."
@@ -365,7 +212,7 @@ export const messagesApi = HttpApiGroup.make("messages")
         "Send any message again as a new one that names it, whatever became of it, perhaps to another destination."
       )
     ),
-    HttpApiEndpoint.post("erase", "/outbound/messages/:id/erase", command).annotateMerge(
+    HttpApiEndpoint.post("erase", "/outbound/messages/:id/erase", commanded).annotateMerge(
       about(
         "erasures:write",
         "Erase a message's body and the answers to it at once. Its facts stay; what was not sent is never sent."
@@ -509,18 +356,17 @@ const stats = Effect.fnUntraced(function* () {
 
 const messageIdOf = idOf(MessageId)
 
-const cancel = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
-  const reason = yield* readReason(request)
-  return messageJson(yield* commandMessage(yield* ActingOrg, yield* messageIdOf(id), "CancelMessage", reason))
-})
+const command = (type: "CancelMessage" | "DismissMessage") =>
+  Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
+    const reason = yield* readReason(request)
+    return messageJson(yield* commandMessage(yield* ActingOrg, yield* messageIdOf(id), type, reason))
+  })
+
+const cancel = command("CancelMessage")
+const dismiss = command("DismissMessage")
 
 const retryNow = Effect.fnUntraced(function* (id: string) {
   return messageJson(yield* hurryMessage(yield* ActingOrg, yield* messageIdOf(id)))
-})
-
-const dismiss = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {
-  const reason = yield* readReason(request)
-  return messageJson(yield* commandMessage(yield* ActingOrg, yield* messageIdOf(id), "DismissMessage", reason))
 })
 
 const replay = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, id: string) {

@@ -25,7 +25,8 @@ import {
 import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { CommandRequest, messageJson, ofKey } from "../../api/messageRequests.ts"
 import { knownChannel } from "../destinations/knownChannel.ts"
-import { Message, maySend } from "../messages/messages.ts"
+import { Message } from "../messages/messageJson.ts"
+import { maySend } from "../messages/messages.ts"
 import { admitReplay } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
@@ -50,7 +51,7 @@ import { asReader, type Page, type PageQuery, pageOf, projectedPageOf } from "..
 import { answer, created, idOf, invalidFields, type Problem, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 
-export const IDS_MAX = 1000
+const IDS_MAX = 1000
 
 const filterFields = {
   to: filters.to,
@@ -139,7 +140,7 @@ export const CancelWaitingRequest = Schema.Struct({
   examples: [{ filter: { channel: "webhook" }, reason: "sent in error" }]
 })
 
-export const replayDeeds = ["replay", "send", "dismiss", "cancel"] as const
+const replayDeeds = ["replay", "send", "dismiss", "cancel"] as const
 
 const Preview = Schema.Struct({
   matched: Schema.Int,

@@ -26,7 +26,7 @@ import { processesApi } from "../processes/processes.ts"
 import { whatsAppReceiptsApi } from "../receipts/whatsAppReceipts.ts"
 import { deadLettersApi } from "../replays/deadLetters.ts"
 import { base } from "./endpoints.ts"
-import { healthApi } from "./healthApi.ts"
+import { healthApi } from "./health.ts"
 import { finish } from "./openApiDocument.ts"
 
 /** The groups that do not depend on the channels. */

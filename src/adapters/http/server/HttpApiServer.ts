@@ -35,20 +35,17 @@ import * as ProcessHandlers from "../processes/processes.ts"
 import * as WhatsAppNoticeHandlers from "../receipts/whatsAppReceipts.ts"
 import * as DeadLetterHandlers from "../replays/deadLetters.ts"
 import { Api, apiWith } from "./Api.ts"
-import { refuseAddresses } from "./addresses.ts"
-import { allowedMethodsOf, takesNoneOf } from "./allowedMethods.ts"
 import * as Auth from "./auth.ts"
 import { isIn, type Networks } from "./callers.ts"
 import type { ConnectionLimits } from "./connections.ts"
 import { cursorKeys } from "./cursor.ts"
 import * as HealthHandlers from "./health.ts"
-import { lastResort } from "./lastResort.ts"
 import { makeServer, type Tls } from "./makeServer.ts"
 import { type Answered, counted, type MetricsText, metricsRoute } from "./metrics.ts"
 import { oftenAsked } from "./oftenAsked.ts"
 import { pagesRoutes } from "./pages.ts"
 import { Quotas, layer as quotasFor } from "./quotas.ts"
-import { refuseParameters } from "./unknownParameters.ts"
+import { allowedMethodsOf, lastResort, refuseAddresses, refuseParameters, takesNoneOf } from "./routing.ts"
 
 export interface HttpApiOptions {
   readonly host: string
@@ -151,7 +148,7 @@ export const layer = ({ host, port, tls = null, encryptionKeys, orgLimits = {}, 
     HttpRouter.serve(routes(options), {
       disableLogger: true,
       disableListenLog: true,
-      // A path has one spelling (addresses.ts).
+      // A path has one spelling (routing.ts).
       routerConfig: { caseSensitive: true, ignoreDuplicateSlashes: false }
     })
   ).pipe(

@@ -98,7 +98,7 @@ export const isOperator = (keys: OperatorKeys, hashed: Buffer): boolean => {
   return known.map((one) => isSameHash(hashed, one)).includes(true)
 }
 
-export interface AuthOptions {
+interface AuthOptions {
   readonly operatorKeys: OperatorKeys
   /** Proxies of the operator's, which say for whom they ask. */
   readonly trustedProxies?: Networks | null

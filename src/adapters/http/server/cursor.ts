@@ -8,7 +8,7 @@ import { ActingOrg } from "./auth.ts"
 import { invalidRequest, type Problem } from "./problem.ts"
 
 /** Signs with the first, believes each: the keys that processes before and after a rotation sign with. */
-export class CursorKeys extends Context.Service<CursorKeys, ReadonlyArray<Buffer>>()(
+class CursorKeys extends Context.Service<CursorKeys, ReadonlyArray<Buffer>>()(
   "posthaste/adapters/http/server/cursor/CursorKeys"
 ) {}
 

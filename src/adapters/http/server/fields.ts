@@ -55,7 +55,7 @@ export const projectedListOf = <S extends Schema.Constraint>(item: S) =>
     identifier: `${nameOf(item)}PageAsOf`
   })
 
-export const LIMIT_MAX = 200
+const LIMIT_MAX = 200
 export const LIMIT_DEFAULT = 50
 /** Of what one message or one stream has: nearly always all of it. */
 export const HISTORY_LIMIT = LIMIT_MAX

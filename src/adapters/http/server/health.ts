@@ -1,14 +1,36 @@
 /** Ready: the store answers within two seconds; what is wrong elsewhere is told beside. Alive: this process answers. */
-import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import { Effect, Schema } from "effect"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
 import { Processes } from "../../../application/ports/Processes.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { MessageId } from "../../../domain/ids.ts"
-import { troubleJson } from "../processes/troublesApi.ts"
-import { Api } from "./Api.ts"
-import { answer } from "./problem.ts"
+import { troubleJson, troubles } from "../processes/troublesApi.ts"
+import { base, words } from "./endpoints.ts"
+import { Moment } from "./fields.ts"
+import { answer, problemOf } from "./problem.ts"
+
+const Health = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Health" })
+
+const Readiness = Schema.Struct({
+  status: Schema.Literal("ok"),
+  rabbitmq: Schema.optionalKey(
+    Schema.Struct({ status: Schema.Literals(["ok", "away"]), since: Moment }).annotate({
+      description: "Where Posthaste has one. While it is away facts wait, and commands wait there; all else goes on."
+    })
+  ),
+  troubles: Schema.optionalKey(troubles)
+}).annotate({ identifier: "Readiness" })
+
+export const healthApi = HttpApiGroup.make("health")
+  .add(
+    HttpApiEndpoint.get("live", "/healthz", { success: Health }).annotateMerge(words("The process runs.")),
+    HttpApiEndpoint.get("ready", "/readyz", { success: Readiness, error: problemOf(503) }).annotateMerge(
+      words("The store answers.")
+    )
+  )
+  .annotateMerge(OpenApi.annotations({ title: "Health", description: "For load balancers. No API key." }))
 
 const ok = { status: "ok" } as const
 
@@ -36,14 +58,14 @@ export const ready = Effect.flatMap(EventStore, (store) =>
 const readiness = Effect.gen(function* () {
   yield* ready
   const rabbitmq = yield* broker
-  const troubles = yield* (yield* Troubles).now
+  const all = yield* (yield* Troubles).now
   return {
     ...ok,
     ...(rabbitmq !== null && { rabbitmq }),
-    ...(troubles.length > 0 && { troubles: troubles.map(troubleJson) })
+    ...(all.length > 0 && { troubles: all.map(troubleJson) })
   }
 })
 
-export const layer = HttpApiBuilder.group(Api, "health", (handlers) =>
+export const layer = HttpApiBuilder.group(base.add(healthApi), "health", (handlers) =>
   handlers.handle("live", () => Effect.succeed(ok)).handle("ready", () => answer(readiness))
 )

@@ -17,7 +17,7 @@ export interface Readiness {
   readonly troubles?: ReadonlyArray<Trouble>
 }
 
-export interface OperationsOptions {
+interface OperationsOptions {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
@@ -26,7 +26,7 @@ export interface OperationsOptions {
 }
 
 /** The port can't be opened. */
-export class OperationsPortTaken extends Schema.TaggedError<OperationsPortTaken>()("OperationsPortTaken", {
+class OperationsPortTaken extends Schema.TaggedError<OperationsPortTaken>()("OperationsPortTaken", {
   cause: Schema.Defect()
 }) {
   override get message(): string {

@@ -63,7 +63,7 @@ const received = (request: Request, limitBytes: number) =>
   })
 
 /** The bytes of a body that says that it is JSON. */
-export const readJsonBytes = (request: Request, limitBytes: number): Effect.Effect<Uint8Array, Problem> =>
+const readJsonBytes = (request: Request, limitBytes: number): Effect.Effect<Uint8Array, Problem> =>
   isJson(request.headers["content-type"])
     ? readBytes(request, limitBytes)
     : Effect.fail(unsupportedMediaType("Send the body with content-type: application/json."))

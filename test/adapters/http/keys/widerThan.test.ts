@@ -1,7 +1,7 @@
 /** What a key may hand out: each bound against each, so that no field is wider in the key that is made than in the one that asks. */
 import { DateTime } from "effect"
 import { describe, expect, it } from "vitest"
-import { widerThan } from "../../../../src/adapters/http/keys/widerThan.ts"
+import { widerThan } from "../../../../src/adapters/http/keys/apiKeys.ts"
 import { type Scope, scopes } from "../../../../src/application/keys/scopes.ts"
 import type { KeyTerms } from "../../../../src/application/ports/ApiKeys.ts"
 import { termsOf } from "../../../contracts/keys/terms.ts"
