@@ -4,6 +4,7 @@ import type { Network } from "../adapters/channels/net/addressGuard.ts"
 import { type EgressProxy, parseEgressProxy } from "../adapters/channels/net/egressProxy.ts"
 import { type CodeOverrides, parseCodes } from "../adapters/channels/whatsapp/errors.ts"
 import type { Networks } from "../adapters/http/server/callers.ts"
+import type { Options as TracingOptions } from "../adapters/otlp/OtlpTracing.ts"
 import { SCHEMA_DEFAULT } from "../adapters/postgres/schemaName.ts"
 import { type FactStart, factStarts } from "../application/log/publishFacts.ts"
 import type { Limits } from "../application/ports/Orgs.ts"
@@ -77,13 +78,7 @@ export const encryptionKeys = Effect.gen(function* () {
 })
 
 /** Effect reads the exporter's own (`OTEL_EXPORTER_OTLP_…`, `OTEL_SERVICE_NAME`, …). */
-interface TracingSettings {
-  readonly protocol: "http/protobuf" | "http/json"
-  /** Share, from 0 to 1, of messages without a caller's trace that get one. */
-  readonly share: number
-  /** True when the caller's sampling decision counts. */
-  readonly parentDecides: boolean
-}
+type TracingSettings = Omit<TracingOptions, "version">
 
 const tracing: Effect.Effect<TracingSettings, WrongSetting> = Effect.gen(function* () {
   // Judged for a start-up error in one line; the exporter reads it again.

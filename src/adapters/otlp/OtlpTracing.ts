@@ -11,7 +11,7 @@ import { type TraceContext, traceContextOf, traceparentOf } from "../../applicat
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 
-interface Options {
+export interface Options {
   readonly protocol: "http/protobuf" | "http/json"
   /** Share, from 0 to 1, of messages without a caller's trace that get one. */
   readonly share: number
@@ -22,13 +22,21 @@ interface Options {
 
 const external = ({ traceId, spanId, sampled }: TraceContext) => Tracer.externalSpan({ traceId, spanId, sampled })
 
-const attributesOf = ({ messageId, queued, epoch, attempt, dueAt }: TracedAttempt, startMs: number) => ({
+const subjectOf = (operation: string, messageId: string, queued: MessageQueued) => ({
   "messaging.system": "posthaste",
-  "messaging.operation.type": "send",
+  "messaging.operation.type": operation,
   "messaging.message.id": messageId,
   "posthaste.org": queued.orgId,
   "posthaste.channel": queued.channel,
-  "posthaste.destination": queued.destination,
+  "posthaste.destination": queued.destination
+})
+
+const note = (span: Tracer.Span, attributes: Readonly<Record<string, unknown>>) => {
+  for (const [name, value] of Object.entries(attributes)) span.attribute(name, value)
+}
+
+const attributesOf = ({ messageId, queued, epoch, attempt, dueAt }: TracedAttempt, startMs: number) => ({
+  ...subjectOf("send", messageId, queued),
   "posthaste.epoch": epoch,
   "posthaste.attempt": attempt,
   "posthaste.wait_ms": Math.max(0, startMs - DateTime.toEpochMillis(dueAt))
@@ -82,8 +90,7 @@ const make = Effect.fnUntraced(function* ({ share, parentDecides }: Options) {
     if (parent === null) return null
     const start = nanos()
     const span = begin(`deliver ${about.queued.channel}`, parent, "client", start)
-    for (const [name, value] of Object.entries(attributesOf(about, Number(start / 1_000_000n))))
-      span.attribute(name, value)
+    note(span, attributesOf(about, Number(start / 1_000_000n)))
     return span
   }
 
@@ -93,13 +100,7 @@ const make = Effect.fnUntraced(function* ({ share, parentDecides }: Options) {
       const chosen = decided(context)
       if (chosen === null) return null
       const span = begin("accept message", chosen.parent, "producer", nanos())
-      span.attribute("messaging.system", "posthaste")
-      span.attribute("messaging.operation.type", "create")
-      span.attribute("messaging.message.id", id)
-      span.attribute("posthaste.org", queued.orgId)
-      span.attribute("posthaste.channel", queued.channel)
-      span.attribute("posthaste.destination", queued.destination)
-      span.attribute("posthaste.via", via)
+      note(span, { ...subjectOf("create", id, queued), "posthaste.via": via })
       return {
         traceparent: named(span),
         end: (outcome) => {

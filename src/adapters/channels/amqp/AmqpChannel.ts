@@ -14,6 +14,7 @@ import { connect, type NotConnected } from "../../rabbitmq/client/connect.ts"
 import { fitsShort, type Published, publisher, TRY_HEADER } from "../../rabbitmq/client/publisher.ts"
 import { type AddressGuard, literalAddress, makeAddressGuard } from "../net/addressGuard.ts"
 import { type EgressRules, guardedLookup } from "../net/guardedConnect.ts"
+import { faultsAmong } from "../net/requestPolicy.ts"
 import type { Resolve } from "../net/resolver.ts"
 import { tlsTerms } from "../net/sockets.ts"
 import { type AmqpTargetSettings, checkUrl, hostOf, portOf, secrets, settings, withPassword } from "./settings.ts"
@@ -35,10 +36,8 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<AmqpTarg
     secrets,
     ownSecretsMax: 0,
     // An unchanged URL is not judged again: the operator may have closed its network since.
-    faultsOf: ({ settings: { url }, given }) => {
-      const reason = !given.includes("url") ? null : isProxied ? NO_WAY : checkUrl(url, guard)
-      return reason === null ? [] : [{ field: "url", reason }]
-    },
+    faultsOf: ({ settings: { url }, given }) =>
+      faultsAmong({ url: !given.includes("url") ? null : isProxied ? NO_WAY : checkUrl(url, guard) }),
     addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
     addressField: "to",
     takesRoutingKey: true,

@@ -11,7 +11,7 @@ import type { DeliveryError } from "../../../domain/message/facts.ts"
 import { makeAddressGuard } from "../net/addressGuard.ts"
 import type { Tried } from "../net/attempt.ts"
 import type { EgressRules } from "../net/guardedConnect.ts"
-import { makeCheckTarget } from "../net/requestPolicy.ts"
+import { faultsAmong, makeCheckTarget } from "../net/requestPolicy.ts"
 import type { Resolve } from "../net/resolver.ts"
 import { makeTries } from "../net/tries.ts"
 import { checkSecret } from "./fields.ts"
@@ -65,10 +65,9 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<HttpTarg
     ownSecretsMax: 20,
     faultsOf: (draft) => [
       ...faultsOf(draft, checkUrl),
-      ...Object.entries(draft.secrets).flatMap(([name, value]) => {
-        const reason = checkSecret(name, value)
-        return reason === null ? [] : [{ field: `secrets.${name}`, reason }]
-      })
+      ...Object.entries(draft.secrets).flatMap(([name, value]) =>
+        faultsAmong({ [`secrets.${name}`]: checkSecret(name, value) })
+      )
     ],
     addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
     addressField: "to",

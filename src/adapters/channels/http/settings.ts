@@ -8,7 +8,7 @@ import type { Fault } from "../../../application/errors.ts"
 import type { DestinationDraft } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
 import { maskedUrl } from "../../../domain/delivery/exchange.ts"
-import { checkUrl, makeCheckHeaders } from "../net/requestPolicy.ts"
+import { checkUrl, faultsAmong, makeCheckHeaders, urlSetting } from "../net/requestPolicy.ts"
 import { checkFields, checkReferences, withoutLiterals } from "./fields.ts"
 
 const httpMethods = ["POST", "PUT", "PATCH", "DELETE"] as const
@@ -28,13 +28,7 @@ export interface HttpTargetSettings extends DestinationSettings {
 const texts = Schema.Record(Schema.String, Schema.String)
 
 export const settings = {
-  url: {
-    schema: text(2048).annotate({
-      description:
-        "Parameters are stored encrypted, and shown by their names, with *** for their values. A change that gives it back as it was shown leaves it as it is."
-    }),
-    hides: maskedUrl
-  },
+  url: urlSetting,
   method: {
     schema: Schema.Literals(httpMethods).annotate({ description: "The method of requests." }),
     default: "POST"
@@ -96,12 +90,12 @@ type Draft = Pick<DestinationDraft<HttpTargetSettings>, "settings" | "secretName
 
 export const faultsOf = ({ settings, secretNames }: Draft, check: Check): ReadonlyArray<Fault> => {
   const { url, headers, bodyFields, reconcile } = settings
-  return Object.entries({
+  return faultsAmong({
     url: check(url),
     headers: checkHeaders(headers) ?? checkReferences(headers, secretNames),
     bodyFields: checkFields(bodyFields) ?? checkReferences(bodyFields, secretNames),
     "reconcile.url": reconcile === null ? null : checkReconcile(reconcile.url, check)
-  }).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }]))
+  })
 }
 
 export const checkSettings = (draft: Draft): string | null => {

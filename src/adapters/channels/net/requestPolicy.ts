@@ -3,7 +3,9 @@
  * are judged at each connection.
  */
 import manifest from "../../../../package.json" with { type: "json" }
-import { MASKED } from "../../../domain/delivery/exchange.ts"
+import { text } from "../../../application/destinations/fields.ts"
+import type { Fault } from "../../../application/errors.ts"
+import { MASKED, maskedUrl } from "../../../domain/delivery/exchange.ts"
 import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
 
 export const agent = { "user-agent": `Posthaste/${manifest.version}`, "accept-encoding": "identity" }
@@ -60,6 +62,17 @@ export const makeCheckHeaders =
 /** As they may be shown: any value may be a credential. */
 export const maskedHeaders = (headers: Headers): Headers =>
   Object.fromEntries(Object.keys(headers).map((name) => [name, MASKED]))
+
+export const urlSetting = {
+  schema: text(2048).annotate({
+    description:
+      "Parameters are stored encrypted, and shown by their names, with *** for their values. A change that gives it back as it was shown leaves it as it is."
+  }),
+  hides: maskedUrl
+}
+
+export const faultsAmong = (reasons: Readonly<Record<string, string | null>>): ReadonlyArray<Fault> =>
+  Object.entries(reasons).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }]))
 
 export const checkUrl = (text: string): string | null => {
   if (text.length > URL_LENGTH_MAX) return `a URL has at most ${URL_LENGTH_MAX} characters`

@@ -8,7 +8,7 @@ import { outcomeOfFailure } from "../../../domain/delivery/classify.ts"
 import { presets } from "../../../domain/delivery/retry.ts"
 import { makeAddressGuard } from "../net/addressGuard.ts"
 import type { EgressRules } from "../net/guardedConnect.ts"
-import { makeCheckTarget } from "../net/requestPolicy.ts"
+import { faultsAmong, makeCheckTarget } from "../net/requestPolicy.ts"
 import type { Resolve } from "../net/resolver.ts"
 import { makeTries } from "../net/tries.ts"
 import { checkAuthority, checkClient, clientKey, KEY } from "./certificates.ts"
@@ -54,7 +54,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
       given,
       before
     }) =>
-      Object.entries({
+      faultsAmong({
         url: given.includes("url") ? checkUrl(url) : null,
         headers: given.includes("headers") ? checkHeaders(headers) : null,
         signature: before === null ? null : checkChange(before.signature, signature),
@@ -64,7 +64,7 @@ export const channel = (rules: EgressRules, resolve?: Resolve): Channel<Endpoint
             ? checkClient(clientCertificate, key)
             : null,
         secret: secret === undefined ? null : checkSecret(Redacted.make(secret), signature)
-      }).flatMap(([field, reason]) => (reason === null ? [] : [{ field, reason }])),
+      }),
     addresseeOf: ({ to }) => Result.succeed({ to, destination: to }),
     addressField: "to",
     retry: presets.webhook,

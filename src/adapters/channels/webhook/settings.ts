@@ -2,9 +2,9 @@
 import { Schema } from "effect"
 import { between, commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
-import { MASKED, maskedUrl } from "../../../domain/delivery/exchange.ts"
+import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { isWish } from "../../../domain/event/eventTypes.ts"
-import { checkUrl, type Headers, makeCheckHeaders } from "../net/requestPolicy.ts"
+import { checkUrl, type Headers, makeCheckHeaders, urlSetting } from "../net/requestPolicy.ts"
 import type { Certificates } from "./certificates.ts"
 import { type Style, styles } from "./signature.ts"
 
@@ -30,13 +30,7 @@ const pem = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(32_768
 const DAY_MS = 86_400_000
 
 export const settings = {
-  url: {
-    schema: text(2048).annotate({
-      description:
-        "Parameters are stored encrypted, and shown by their names, with *** for their values. A change that gives it back as it was shown leaves it as it is."
-    }),
-    hides: maskedUrl
-  },
+  url: urlSetting,
   eventTypes: {
     schema: Schema.Array(Wish)
       .check(Schema.isMinLength(1), Schema.isMaxLength(100))
