@@ -77,7 +77,6 @@ export const startPosthaste = async (options: {
         POSTHASTE_OPERATOR_KEY: operatorKey,
         POSTHASTE_ENCRYPTION_KEY: encryptionKey,
         POSTHASTE_ALLOWED_NETWORKS: "127.0.0.0/8",
-        POSTHASTE_SEAL_BODIES: process.env["POSTHASTE_SEAL_BODIES"] ?? "",
         ...options.settings
       },
       stdio: ["ignore", "pipe", "pipe"]

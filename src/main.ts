@@ -237,9 +237,9 @@ const readinessOf = (health: StoreHealthService) =>
   })
 
 /** EVENTSTORE_URL moves the streams of messages; the rest stays in PostgreSQL. */
-const storeOf = ({ eventStoreUrl, schema, sealsBodies }: Settings, { url, encryptionKeys }: DatabaseAndKeys) => {
+const storeOf = ({ eventStoreUrl, schema }: Settings, { url, encryptionKeys }: DatabaseAndKeys) => {
   const [encryptionKey, ...olderKeys] = encryptionKeys
-  const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys, sealsBodies }
+  const postgres = { url, schema, encryptionKey: encryptionKey!, olderKeys }
   return eventStoreUrl === null
     ? PostgresPorts.layer(postgres)
     : PostgresPorts.layerOverStreams(postgres).pipe(Layer.provide(EventStoreDb.layer(eventStoreUrl, "wait")))

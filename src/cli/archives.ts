@@ -48,7 +48,7 @@ const exportCommand = Command.make(
       }),
       Effect.ensuring(progress.end),
       Effect.catchDefect((defect) =>
-        defect instanceof Error && ["TextDoesNotOpen", "WrongSetting"].includes(defect.name)
+        defect instanceof Error && defect.name === "WrongSetting"
           ? failed(`a stored body, answer or key can't be read: ${defect.message}`)
           : Effect.die(defect)
       )

@@ -1,12 +1,9 @@
-/**
- * `posthaste rekey`: seals with the newest encryption key what older ones have sealed and, where bodies are to be sealed, those that
- * were stored in the clear.
- */
+/** `posthaste rekey`: seals with the newest encryption key what older ones have sealed. */
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { storeSettings } from "../setup/config.ts"
 import { json } from "./service.ts"
-import { databaseUrl, keys, sealingOfTexts } from "./store.ts"
+import { databaseUrl, keys } from "./store.ts"
 import { bar, failed, grouped, print, printJson } from "./terminal.ts"
 
 export const rekey = Command.make(
@@ -19,23 +16,15 @@ export const rekey = Command.make(
     }
     const [newest, ...older] = given
     const url = yield* databaseUrl
-    const { schema, sealsBodies } = yield* storeSettings
+    const { schema } = yield* storeSettings
     const Postgres = yield* Effect.promise(() => import("../adapters/postgres/Postgres.ts"))
-    const SealedTexts = yield* Effect.promise(() => import("../adapters/postgres/SealedTexts.ts"))
     const { rekey: rekeyAll } = yield* Effect.promise(() => import("../adapters/postgres/destinations/rekey.ts"))
-    const { sealClear } = yield* Effect.promise(() => import("../adapters/postgres/messages/sealClear.ts"))
     const progress = yield* bar("sealing anew")
-    const rekeyed = yield* Effect.gen(function* () {
-      const secrets = yield* rekeyAll(newest!, older, progress.show)
-      return { ...secrets, texts: sealsBodies ? yield* sealClear(progress.show) : 0 }
-    }).pipe(
+    const rekeyed = yield* rekeyAll(newest!, older, progress.show).pipe(
       Effect.ensuring(progress.end),
-      Effect.provide(
-        Layer.provideMerge(SealedTexts.layer(sealingOfTexts, sealsBodies), Layer.fresh(Postgres.layer({ url, schema })))
-      )
+      Effect.provide(Layer.fresh(Postgres.layer({ url, schema })))
     )
     if (json) return yield* printJson(rekeyed)
-    if (rekeyed.texts > 0) yield* print(`${grouped(rekeyed.texts)} texts that were stored in the clear are sealed`)
     yield* print(
       rekeyed.values === 0
         ? "The newest key has sealed everything: the older ones can go."
@@ -44,7 +33,7 @@ export const rekey = Command.make(
   }, Effect.scoped)
 ).pipe(
   Command.withDescription(
-    "Seal with the newest of POSTHASTE_ENCRYPTION_KEYS what older ones have sealed and, with POSTHASTE_SEAL_BODIES=true, the bodies and answers that were stored in the clear. May run beside a working Posthaste that has the same keys; a run that was cut off is repeated."
+    "Seal with the newest of POSTHASTE_ENCRYPTION_KEYS what older ones have sealed. May run beside a working Posthaste that has the same keys; a run that was cut off is repeated."
   ),
   Command.withShortDescription("Seal secrets with the newest encryption key"),
   Command.withExamples([

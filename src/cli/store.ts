@@ -41,13 +41,6 @@ export const keys = Effect.gen(function* () {
   return key === null || Result.isFailure(key) ? null : [key.success]
 })
 
-/** For texts that are stored sealed. */
-export const sealingOfTexts = Effect.gen(function* () {
-  const [newest, ...older] = (yield* keys) ?? []
-  const { sealing } = yield* Effect.promise(() => import("../adapters/postgres/destinations/sealing.ts"))
-  return newest === undefined ? null : sealing(newest, older)
-})
-
 /**
  * The store that Posthaste itself would use. `asItIs`: a database that lacks migrations is refused rather than changed, and nothing
  * is stored.
@@ -55,15 +48,11 @@ export const sealingOfTexts = Effect.gen(function* () {
 export const storeLayer = (asItIs: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { eventStoreUrl, schema, sealsBodies } = yield* storeSettings
+      const { eventStoreUrl, schema } = yield* storeSettings
       const url = yield* databaseUrl
       const PostgresPorts = yield* postgresPorts
       const beside = Layer.merge(LogReader.layer, (yield* channels).unused)
-      const seals = sealsBodies && !asItIs
-      if (seals && (yield* keys) === null) {
-        return yield* failed("POSTHASTE_SEAL_BODIES is true, and there is no encryption key to seal with")
-      }
-      const postgres = { url, schema, asItIs, sealing: sealingOfTexts, sealsBodies: seals }
+      const postgres = { url, schema, asItIs }
       if (eventStoreUrl === null) return Layer.provideMerge(beside, PostgresPorts.truth(postgres))
       const streams = (yield* eventStoreDb).layer(eventStoreUrl, "fail")
       return Layer.provideMerge(beside, PostgresPorts.truthOverStreams(postgres).pipe(Layer.provide(streams)))

@@ -37,8 +37,6 @@ export interface Settings {
   readonly operatorKeyFile: string | null
   /** The first seals, each opens. Null only with the embedded database, which generates one. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>> | null
-  /** Seals new bodies and answers. */
-  readonly sealsBodies: boolean
   /** Proxies whose `X-Forwarded-For` counts. */
   readonly trustedProxies: Networks | null
   readonly connections: { readonly perAddressMax: number; readonly connectionsMax: number }
@@ -195,15 +193,14 @@ export const settings: Effect.Effect<Settings, WrongSetting> = Effect.gen(functi
 })
 
 /** For commands that work on the store directly. */
-export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl" | "sealsBodies">
+export type StoreSettings = Pick<Settings, "databaseUrl" | "schema" | "dataDir" | "eventStoreUrl">
 
 export const storeSettings: Effect.Effect<StoreSettings, WrongSetting> = Effect.gen(function* () {
   return {
     databaseUrl: yield* variable("DATABASE_URL", values.postgresUrl),
     schema: yield* variable("POSTHASTE_SCHEMA", values.schemaName, SCHEMA_DEFAULT),
     dataDir: yield* variable("POSTHASTE_DATA_DIR", text, ".posthaste"),
-    eventStoreUrl: yield* variable("EVENTSTORE_URL", values.eventStoreUrl),
-    sealsBodies: (yield* variable("POSTHASTE_SEAL_BODIES", oneOf("true", "false"), "false")) === "true"
+    eventStoreUrl: yield* variable("EVENTSTORE_URL", values.eventStoreUrl)
   }
 })
 

@@ -42,7 +42,6 @@ describe("settings", () => {
       trustedProxies: null,
       orgLimits: {},
       encryptionKeys: null,
-      sealsBodies: false,
       egressProxy: null,
       allowedNetworks: [],
       lease: Duration.seconds(15),

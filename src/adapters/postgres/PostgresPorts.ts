@@ -8,7 +8,6 @@ import * as PostgresBacklogs from "./destinations/PostgresBacklogs.ts"
 import * as PostgresCircuits from "./destinations/PostgresCircuits.ts"
 import * as PostgresDestinationHealth from "./destinations/PostgresDestinationHealth.ts"
 import * as PostgresDestinations from "./destinations/PostgresDestinations.ts"
-import { type Sealing, sealing } from "./destinations/sealing.ts"
 import * as PostgresErasures from "./erasures/PostgresErasures.ts"
 import * as PostgresEvents from "./events/PostgresEvents.ts"
 import * as PostgresEventTypes from "./events/PostgresEventTypes.ts"
@@ -29,7 +28,6 @@ import * as PostgresReceiptInbox from "./receipts/PostgresReceiptInbox.ts"
 import * as PostgresReplays from "./replays/PostgresReplays.ts"
 import * as PostgresCommandInbox from "./requests/PostgresCommandInbox.ts"
 import * as PostgresRetention from "./retention/PostgresRetention.ts"
-import * as SealedTexts from "./SealedTexts.ts"
 import { overStreams } from "./store/EventStoreOverStreams.ts"
 import { followStreams } from "./store/followStreams.ts"
 import * as PostgresArchive from "./store/PostgresArchive.ts"
@@ -39,10 +37,7 @@ import * as PostgresJournals from "./store/PostgresJournals.ts"
 import * as PostgresMessageData from "./store/PostgresMessageData.ts"
 import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 
-export interface Options extends Postgres.Options, PostgresDestinations.Options {
-  /** Whether bodies and answers are sealed from now on. */
-  readonly sealsBodies?: boolean
-}
+export type Options = Postgres.Options & PostgresDestinations.Options
 
 /** All that does not depend on where the streams of messages are. */
 const beside = (options: Options) =>
@@ -76,12 +71,6 @@ const beside = (options: Options) =>
 
 const connected = (options: Postgres.Options) => Layer.provideMerge(PostgresPulse.layer, Postgres.layer(options))
 
-const connectedWithKeys = ({ encryptionKey, olderKeys, sealsBodies = false, ...options }: Options) =>
-  Layer.provideMerge(
-    SealedTexts.layer(Effect.succeed(sealing(encryptionKey, olderKeys)), sealsBodies),
-    connected(options)
-  )
-
 export const layer = (options: Options) =>
   Layer.mergeAll(
     beside(options),
@@ -89,7 +78,7 @@ export const layer = (options: Options) =>
     PostgresArchive.layer,
     PostgresEvents.layer,
     WhereStreamsAre.expect("here")
-  ).pipe(Layer.provide(connectedWithKeys(options)))
+  ).pipe(Layer.provide(connected(options)))
 
 /** The event store and the events of a database whose streams are elsewhere, over those of PostgreSQL alone. */
 const storesOverStreams = (follows: boolean) =>
@@ -105,7 +94,7 @@ const storesOverStreams = (follows: boolean) =>
 export const layerOverStreams = (options: Options) =>
   Layer.mergeAll(beside(options), storesOverStreams(true), PostgresArchive.layer).pipe(
     Layer.provide(WhereStreamsAre.expect("elsewhere")),
-    Layer.provide(connectedWithKeys(options))
+    Layer.provide(connected(options))
   )
 
 /** What reads, checks and moves the ground truth itself. It opens no secret of a destination. */
@@ -120,23 +109,12 @@ const besideTruth = Layer.mergeAll(
   PostgresProjections.layer
 )
 
-/** `sealing`: for texts that are stored sealed, or are to be. It is asked for when there is one. */
-export interface TruthOptions extends Postgres.Options {
-  readonly sealing?: Effect.Effect<Sealing | null, unknown>
-  readonly sealsBodies?: boolean
-}
-
-const connectedToTruth = ({ sealing = Effect.succeed(null), sealsBodies = false, ...options }: TruthOptions) =>
-  Layer.provideMerge(SealedTexts.layer(sealing, sealsBodies), connected(options))
-
-export const truth = (options: TruthOptions) =>
-  Layer.mergeAll(besideTruth, PostgresEventStore.layer, PostgresArchive.layer).pipe(
-    Layer.provide(connectedToTruth(options))
-  )
+export const truth = (options: Postgres.Options) =>
+  Layer.mergeAll(besideTruth, PostgresEventStore.layer, PostgresArchive.layer).pipe(Layer.provide(connected(options)))
 
 /** The same where the streams of messages are elsewhere. It follows nothing. */
-export const truthOverStreams = (options: TruthOptions) =>
+export const truthOverStreams = (options: Postgres.Options) =>
   Layer.mergeAll(besideTruth, storesOverStreams(false), PostgresArchive.layerOverStreams).pipe(
     Layer.provide(WhereStreamsAre.expect("elsewhere")),
-    Layer.provide(connectedToTruth(options))
+    Layer.provide(connected(options))
   )

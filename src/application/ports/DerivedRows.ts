@@ -61,7 +61,7 @@ export interface RestoredMessageOfEvent {
  *
  * - `compare` looks at the rows of messages; one that has facts after `version` is absent.
  * - `strays` are rows that no fact explains or that contradict each other: without facts, lines whose head is not in
- *   the queue, messages and events that are not in their list, counts, shared bodies.
+ *   the queue, messages and events that are not in their list, counts and shared bodies.
  * - `ready` and `messagesInLines` list the rows that exist, whatever the facts say.
  * - `restore…` add missing rows, and may be repeated. Messages of one line stand in the order they come. A message
  *   under way is restored as held by a worker that is gone. One that a batch holds, or that has facts after `read`,

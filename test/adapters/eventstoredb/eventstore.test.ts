@@ -30,13 +30,13 @@ const scope = Scope.makeUnsafe()
 const server = Effect.runPromise(Scope.provide(eventStoreUrl, scope))
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-const portsOf = (trouble = insisting, { sealsBodies = false, own = false } = {}) =>
+const portsOf = (trouble = insisting, { own = false } = {}) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const url = yield* freshDatabase
       const there = own ? (yield* eventStore()).url : yield* Effect.promise(() => server)
       const streams = EventStoreDb.layer(Redacted.make(there), "wait")
-      return PostgresPorts.layerOverStreams({ url, encryptionKey, sealsBodies }).pipe(
+      return PostgresPorts.layerOverStreams({ url, encryptionKey }).pipe(
         Layer.merge(PostgresPorts.truthOverStreams({ url })),
         Layer.provide(trouble.pipe(Layer.provide(streams))),
         Layer.merge(Channels.unused)
@@ -57,7 +57,7 @@ describe.concurrent("a store in EventStoreDB", () => {
   queueContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))
   parkedContract("eventstoredb", ports)
   eventsContract("eventstoredb", ports)
-  bodiesContract("eventstoredb, sealed,", portsOf(insisting, { sealsBodies: true }))
+  bodiesContract("eventstoredb", ports)
   orderContract("eventstoredb, whose answers are late and lost,", portsOf(troubled))
   providerMessagesContract("eventstoredb", ports)
   replaysContract("eventstoredb", ports)

@@ -13,7 +13,7 @@ const ParkedStream = Schema.Struct({
   stream: Schema.String.annotate({ description: "message-<id> of a message, which is not sent meanwhile." }),
   reason: Schema.Literals(parkedReasons).annotate({
     description:
-      "unreadable: a stored fact is none that this release can read, or a sealed body does not open. failed: Posthaste failed while it worked on the stream; its log says how. lost: the message is open, and the queue has lost it."
+      "unreadable: a stored fact is none that this release can read. failed: Posthaste failed while it worked on the stream; its log says how. lost: the message is open, and the queue has lost it."
   }),
   at: Moment
 }).annotate({ identifier: "ParkedStream" })

@@ -17,11 +17,8 @@ import {
 import { PROBE_FRESH_MS } from "../../../domain/circuit/policy.ts"
 import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import { queuedOf } from "../../../domain/message/recorded.ts"
-import { UnreadableFact } from "../../../domain/recorded.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { SealedTexts, TextDoesNotOpen, type Texts } from "../SealedTexts.ts"
-import { openedBody } from "../store/storedTexts.ts"
 
 const claimStatement = prepared`select batch, messages from claim_due($1, $2, $3, $4::jsonb, $5::jsonb, $6)`
 const claimOneStatement = prepared`select claim_one($1, $2, $3::timestamptz, $4::uuid, $5)`
@@ -57,7 +54,6 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, queue } = yield* Postgres
     const pulse = yield* Pulse
-    const texts = yield* SealedTexts
 
     const claim = Effect.fnUntraced(function* (request: ClaimRequest) {
       const rows = yield* unavailable(
@@ -72,10 +68,7 @@ export const layer = Layer.effect(
       )
       if (rows.length === 0) return null
       const [batch, messages] = rows[0]!
-      const rowsOf = JSON.parse(messages!) as ReadonlyArray<ClaimedRow>
-      // Where this fails the batch is nobody's until its lease runs out, as where the answer of the claim is lost.
-      yield* unavailable(texts.prepare(rowsOf.map(({ 7: body }) => (body === 1 ? null : body))))
-      return { batch: batch as BatchId, ...claimedOf(rowsOf, texts) }
+      return { batch: batch as BatchId, ...claimedOf(JSON.parse(messages!) as ReadonlyArray<ClaimedRow>) }
     })
 
     // Durable: its holder tells of the move, and a message must not wait under two times.
@@ -188,15 +181,15 @@ const termsOf = ([generation, circuitMode, inFlightMax, isRateLimited]: Required
   inFlightMax
 })
 
-/** One first fact that can't be read, or body that does not open, must not keep the others from their worker. */
-const claimedOf = (rows: ReadonlyArray<ClaimedRow>, texts: Texts): Omit<Claim, "batch"> => {
+/** One first fact that can't be read must not keep the others from their worker. */
+const claimedOf = (rows: ReadonlyArray<ClaimedRow>): Omit<Claim, "batch"> => {
   try {
-    return { messages: rows.map((row) => claimed(row, texts)) }
+    return { messages: rows.map(claimed) }
   } catch {
     const messages: Array<ClaimedMessage> = []
     const unreadable: Array<NonNullable<Claim["unreadable"]>[number]> = []
     for (const row of rows) {
-      const read = Result.try(() => claimed(row, texts))
+      const read = Result.try(() => claimed(row))
       if (Result.isSuccess(read)) messages.push(read.success)
       else unreadable.push(unreadableIn(row, read.failure))
     }
@@ -208,12 +201,11 @@ const unreadableIn = ([messageId, lane, , , , , , , terms]: ClaimedRow, error: u
   messageId,
   lane,
   terms: terms === undefined ? plain : termsOf(terms),
-  defect: error instanceof TextDoesNotOpen ? new UnreadableFact({ name: "its body", message: error.message }) : error
+  defect: error
 })
 
-const claimed = (row: ClaimedRow, texts: Texts): ClaimedMessage => {
+const claimed = (row: ClaimedRow): ClaimedMessage => {
   const [messageId, lane, dueMs, version, epoch, attempt, queued, body, terms] = row
-  const fact = queuedOf(queued)
   return {
     messageId,
     lane,
@@ -221,8 +213,8 @@ const claimed = (row: ClaimedRow, texts: Texts): ClaimedMessage => {
     version,
     epoch,
     attempt,
-    queued: fact,
-    body: body === 1 || body === null ? null : openedBody(texts, messageId, fact.eventId, body),
+    queued: queuedOf(queued),
+    body: body === 1 ? null : body,
     isBodyLarge: body === 1,
     terms: terms === undefined ? plain : termsOf(terms)
   }

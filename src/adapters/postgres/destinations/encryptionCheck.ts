@@ -18,7 +18,6 @@ const BELONGS_TO = "encryption_check"
 
 const keptStatement = unprepared`select sealed from encryption_check`
 const keepStatement = unprepared`insert into encryption_check (sealed) values ($1) on conflict do nothing`
-const keysOfTextsStatement = unprepared`select exists (select from data_key where sealed_by <> all ($1::text[]))`
 const renewStatement = unprepared`update encryption_check set sealed = $1`
 
 /** The newest has sealed everything: the others can go. */
@@ -31,7 +30,7 @@ export const sealAnew = Effect.fnUntraced(function* (newest: SealingKey, older: 
 /** The text that is kept. Fails unless one of the keys sealed it; the first start draws it. */
 export const check = Effect.fnUntraced(function* (key: SealingKey, older: ReadonlyArray<SealingKey> = []) {
   const { durable } = yield* Postgres
-  const { seal, open, ids } = sealing(key, older)
+  const { seal, open } = sealing(key, older)
   let [kept] = yield* unavailable(durable.rows(keptStatement, []))
   if (kept === undefined) {
     const drawn = Redacted.make(randomBytes(32).toString("base64"))
@@ -44,13 +43,6 @@ export const check = Effect.fnUntraced(function* (key: SealingKey, older: Readon
     return yield* new WrongEncryptionKey({
       message:
         "no encryption key that is given sealed the secrets of this database: bring the right POSTHASTE_ENCRYPTION_KEY back, or the file encryption-key; while keys rotate, POSTHASTE_ENCRYPTION_KEYS holds the old one behind the new"
-    })
-  }
-  const [sealedByOthers] = yield* unavailable(durable.rows(keysOfTextsStatement, [ids]))
-  if (sealedByOthers![0] === "t") {
-    return yield* new WrongEncryptionKey({
-      message:
-        "bodies of this database are sealed with an encryption key that is not given: put it behind the newest in POSTHASTE_ENCRYPTION_KEYS, and run `posthaste rekey` before you leave it out"
     })
   }
   return text.success

@@ -1,16 +1,14 @@
 /**
  * Seals with the newest key what an older one had sealed: secrets, their predecessors, headers, parameters of URLs, what is looked up
- * by, the data keys of sealed texts (SealedTexts.ts), and the check of the start. Each stretch is one statement, and a value that the
- * newest key has sealed is left alone: a run that was killed goes
- * on where it was. A destination that changes meanwhile is read again. Processes with both keys work on undisturbed.
+ * by, and the check of the start. Each stretch is one statement, and a value that the newest key has sealed is left alone: a run that
+ * was killed goes on where it was. A destination that changes meanwhile is read again. Processes with both keys work on undisturbed.
  */
 import { Effect, Redacted } from "effect"
 import type { FromStore } from "../../../application/errors.ts"
 import { Postgres, prepared, unavailable, unprepared } from "../Postgres.ts"
-import { keyBelongsTo } from "../SealedTexts.ts"
 import * as EncryptionCheck from "./encryptionCheck.ts"
 import { headersOf, lookupHash, parametersOf, sealedIn, secretOf, urlSealed } from "./sealedValues.ts"
-import { type Sealing, type SealingKey, sealing } from "./sealing.ts"
+import { type SealingKey, sealing } from "./sealing.ts"
 
 interface Row {
   readonly id: string
@@ -45,26 +43,7 @@ const writeStatement = prepared`update destination d set
       and d.settings ->> 'url' is not distinct from n.old_url and d.settings #>> '{reconcile,url}' is not distinct from n.old_reconcile and d.removed_at is null
     returning d.id`
 
-const dataKeysStatement = prepared`select id, sealed from data_key where sealed_by <> $1 order by id limit $2`
-const writeDataKeysStatement = prepared`update data_key d set sealed = n.sealed, sealed_by = $1
-    from unnest($2::uuid[], $3::text[]) n(id, sealed) where d.id = n.id`
-
 const ROWS_MAX = 500
-
-/** Nobody else changes one that is there, so it needs no second look. */
-const dataKeysAnew = Effect.fnUntraced(function* ({ ids: [newest], seal, open }: Sealing) {
-  const { durable } = yield* Postgres
-  let count = 0
-  for (;;) {
-    const rows = yield* unavailable(durable.rows(dataKeysStatement, [newest, ROWS_MAX]))
-    const anew = rows.map(([id, sealed]) =>
-      seal(open(Buffer.from(sealed!, "base64"), keyBelongsTo(id!)), keyBelongsTo(id!)).toString("base64")
-    )
-    yield* unavailable(durable.rows(writeDataKeysStatement, [newest, rows.map(([id]) => id), anew]))
-    count += rows.length
-    if (rows.length < ROWS_MAX) return count
-  }
-})
 
 export interface Rekeyed {
   /** Sealed values that an older key had sealed. */
@@ -159,7 +138,6 @@ export const rekey = (
       if (rows.length < ROWS_MAX) break
       after = rows.at(-1)!.id
     }
-    values += yield* dataKeysAnew(sealing(newest, older))
     // The last: until then a start without the older keys is refused.
     yield* EncryptionCheck.sealAnew(newest, older)
     return { values, destinations }

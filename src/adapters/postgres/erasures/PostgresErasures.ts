@@ -1,5 +1,5 @@
 /** Erasures as rows, carried out by the functions erase_streams and erase_requests. */
-import { DateTime, Duration, Effect, Layer, Result } from "effect"
+import { DateTime, Duration, Effect, Layer } from "effect"
 import { OWN_KEYS } from "../../../application/accept/acceptMessage.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"
 import { type Erasure, type ErasureJob, Erasures } from "../../../application/ports/Erasures.ts"
@@ -7,7 +7,6 @@ import { type ErasureFact, toRecorded } from "../../../domain/erasure/facts.ts"
 import { type EventId, isUuid, type MessageId, type OrgId } from "../../../domain/ids.ts"
 import { pageOf } from "../filtering.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
-import { KEY_CHARACTERS, SealedTexts } from "../SealedTexts.ts"
 import { appendToJournalSql, appendToJournalValues } from "../store/appendToJournal.ts"
 
 const columns = `id, org_id as "orgId", by_field as by, reason, messages, events, requested_at as "requestedAt", ended_at as "endedAt"`
@@ -25,12 +24,7 @@ const takeStatement = prepared`update erasure set next_at = clock_timestamp() + 
       order by next_at limit 1 for update skip locked)
     returning ${columns}, values_sought as sought`
 const backStatement = prepared`update erasure set next_at = clock_timestamp() + $2::int * interval '1 ms' where id = $1`
-const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4, $5, $6) as done`
-/** The beginning of a sealed text, which names its data key. */
-const SEALED_BY = 2 + KEY_CHARACTERS
-/** One of each data key. */
-const sealedReceiptsStatement = unprepared`select min(raw) from receipt_inbox where org_id = $1 and names is not null group by left(raw, ${SEALED_BY})`
-const namesStatement = unprepared`select unnest(names_of_people($1::uuid[]))`
+const eraseStatement = unprepared`select erase_streams($1, $2, $3, $4) as done`
 const requestsStatement = unprepared`select erase_requests($1, $2, $3, $4) as done`
 const closeStatement = prepared`with closed as (
       update erasure set ended_at = $2, values_sought = null where id = $1 and ended_at is null returning id, messages, events
@@ -51,26 +45,6 @@ export const layer = Layer.effect(
   Erasures,
   Effect.gen(function* () {
     const { durable, reads, bulk } = yield* Postgres
-
-    const texts = yield* SealedTexts
-    /**
-     * What sealed receipts about these messages are found by, and the beginnings of all that were looked at. Those of keys that are not
-     * there nobody can open, or finds.
-     */
-    const receiptNames = Effect.fnUntraced(function* (orgId: OrgId, messages: ReadonlyArray<MessageId>) {
-      const sealed = (yield* unavailable(bulk.rows(sealedReceiptsStatement, [orgId]))).map(([raw]) => raw!)
-      const keys = sealed.map((raw) => raw.slice(0, SEALED_BY))
-      if (sealed.length === 0) return { names: [], keys }
-      yield* unavailable(texts.prepare(sealed))
-      const names = (yield* unavailable(bulk.rows(namesStatement, [messages]))).map(([name]) => name!)
-      const hashes = sealed.flatMap((raw) =>
-        Result.getOrElse(
-          Result.try(() => names.map((name) => texts.hashed(raw, name))),
-          () => []
-        )
-      )
-      return { names: hashes, keys }
-    })
 
     const factValues = (id: string, fact: ErasureFact, at: DateTime.Utc, actor: string | null) =>
       appendToJournalValues(`erasure-${id}`, [toRecorded(fact)], at, actor)
@@ -106,8 +80,7 @@ export const layer = Layer.effect(
         return { messages: [...ids].slice(0, limit), events: events.map(({ id }) => id) }
       }),
       erase: Effect.fnUntraced(function* ({ id, orgId }, messages, events) {
-        const { names, keys } = yield* receiptNames(orgId, messages)
-        const values = [id, orgId, messages, events, names, keys]
+        const values = [id, orgId, messages, events]
         const [row] = yield* unavailable(bulk.query<{ done: boolean }>(eraseStatement, values))
         return row!.done
       }),

@@ -15,10 +15,8 @@ import { boundedRows, pageOfRows, searched, within } from "../boundedPages.ts"
 import { beyond, type Page, pageOf } from "../filtering.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { type Connections, Postgres, prepared, type QueryFailed, reading, unavailable } from "../Postgres.ts"
-import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { appendParameters, appendValues, weightOfText } from "../store/append.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
-import { openedHash, storedHash } from "../store/storedTexts.ts"
 
 const matchingStatement = prepared`select id, channel, retry from matching_destinations($1, $2)`
 const publishStatement = prepared`select event, other, hash from publish_events($1, ${appendParameters(2)})`
@@ -60,7 +58,7 @@ const lookedEvent = (row: EventRow) => ({ row, wanted: row[5] === "t", cut: row[
 const decodeRetry = Schema.decodeUnknownSync(RetryPolicy)
 
 /** A `published_event`. */
-export const publishedEvent = (texts: Texts, { id, fact, at, actor, body, idempotency }: NewEvent) => ({
+export const publishedEvent = ({ id, fact, at, actor, body, idempotency }: NewEvent) => ({
   id,
   stream_id: streamIdOf(journalOf(id)),
   org: fact.orgId,
@@ -68,12 +66,12 @@ export const publishedEvent = (texts: Texts, { id, fact, at, actor, body, idempo
   correlation: fact.correlationId,
   dossier: fact.dossierId,
   key: idempotency?.key ?? null,
-  hash: idempotency === null ? null : storedHash(texts, { ...idempotency, orgId: fact.orgId }, "keyOfEvent"),
+  hash: idempotency?.requestHash ?? null,
   at_ms: DateTime.toEpochMillis(at),
   actor: keptActor(actor),
   whole_actor: keptActor(actor) === actor ? null : actor,
   ...toRecorded(fact),
-  body: texts.seal("eventBody", id, body)
+  body
 })
 
 /** Weighs an event by what it makes the database write. */
@@ -88,7 +86,6 @@ const isRow = (row: ReadonlyArray<string | null>): row is readonly [string, stri
  * again without them. A key that somebody else takes at the same moment fails the statement, and the next one finds it.
  */
 export const publishingBy = (
-  texts: Texts,
   run: (events: ReadonlyArray<NewEvent>) => Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>
 ) => {
   const publish = Effect.fnUntraced(function* (
@@ -99,11 +96,8 @@ export const publishingBy = (
       const rows = yield* Effect.retry(run(left), { times: 1, while: ({ code }) => code === UNIQUE_VIOLATION })
       const refused = rows.filter(isRow)
       if (refused.length === 0) break
-      yield* texts.prepare(refused.map(([_id, _other, hash]) => hash))
-      for (const [id, other, hash] of refused) {
-        if (hash !== null) {
-          const { fact, idempotency } = left.find((event) => event.id === id)!
-          const requestHash = openedHash(texts, hash, { orgId: fact.orgId, key: idempotency!.key }, "keyOfEvent")
+      for (const [id, other, requestHash] of refused) {
+        if (requestHash !== null) {
           used.set(id, { type: "DuplicateKey", eventId: other as EventId, requestHash })
         } else if (!used.has(id)) used.set(id, { type: "AlreadyThere" })
       }
@@ -126,13 +120,11 @@ const UNIQUE_VIOLATION = "23505"
 export const readsOf = ({
   durable,
   lookups,
-  reads,
-  texts
+  reads
 }: {
   readonly durable: Connections
   readonly lookups: Connections
   readonly reads: Connections
-  readonly texts: Texts
 }) => ({
   matching: (orgId: OrgId, eventType: string) =>
     reading(lookups.rows(matchingStatement, [orgId, wishesFulfilledBy(eventType)]), (rows) =>
@@ -143,12 +135,8 @@ export const readsOf = ({
       }))
     ),
   publishedUnder: (orgId: OrgId, key: string) =>
-    reading(
-      Effect.tap(lookups.rows(publishedUnderStatement, [orgId, key]), ([row]) => texts.prepare([row?.[1]])),
-      ([row]) =>
-        row === undefined
-          ? null
-          : { eventId: row[0] as EventId, requestHash: openedHash(texts, row[1]!, { orgId, key }, "keyOfEvent") }
+    reading(lookups.rows(publishedUnderStatement, [orgId, key]), ([row]) =>
+      row === undefined ? null : { eventId: row[0] as EventId, requestHash: row[1]! }
     ),
   list: (orgId: OrgId, filter: EventFilter, page: Page) => {
     const values: Array<unknown> = [orgId]
@@ -177,11 +165,7 @@ export const readsOf = ({
         ([destination]) => destination!
       )
     ),
-  body: (id: EventId) =>
-    reading(
-      Effect.tap(lookups.rows(bodyStatement, [id]), ([row]) => texts.prepare([row?.[0]])),
-      ([row]) => (row === undefined ? null : texts.open(row[0]!, { eventBody: id }))
-    ),
+  body: (id: EventId) => reading(lookups.rows(bodyStatement, [id]), ([row]) => row?.[0] ?? null),
   erase: (id: EventId) => unavailable(durable.rows(eraseStatement, [id])).pipe(Effect.asVoid),
   types: (orgId: OrgId) => reading(reads.rows(typesStatement, [orgId]), (rows) => rows.map(([type]) => type!))
 })
@@ -204,21 +188,14 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const postgres = yield* Postgres
     const pulse = yield* Pulse
-    const texts = yield* SealedTexts
-    const publishing = texts.writing(publishStatement)
-    const publish = yield* publishingBy(texts, (events) =>
+    const publish = yield* publishingBy((events) =>
       postgres.appends
-        .rows(
-          ...publishing([
-            JSON.stringify(events.map((event) => publishedEvent(texts, event))),
-            ...appendValues(
-              events.flatMap(({ messages }) => messages),
-              texts
-            )
-          ])
-        )
+        .rows(publishStatement, [
+          JSON.stringify(events.map(publishedEvent)),
+          ...appendValues(events.flatMap(({ messages }) => messages))
+        ])
         .pipe(Effect.tap((rows) => (rows.every(isRow) ? pulse.wake("log") : pulse.wake("queue", "log"))))
     )
-    return Events.of({ ...readsOf({ ...postgres, texts }), publish: (events) => unavailable(publish(events)) })
+    return Events.of({ ...readsOf(postgres), publish: (events) => unavailable(publish(events)) })
   })
 )

@@ -1,26 +1,23 @@
 -- Erases messages that have ended, and events: what can name a person stands in their rows and in `detail`, and goes; no fact is changed.
--- One transaction. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs). Receipts that are sealed
--- are found by p_names: the hashes of names_of_people, for each of the data keys with which those texts begin that are in p_keys.
--- Answers false, too, while there is a receipt of another key.
-create or replace function erase_streams(
-  p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[], p_names text[] default '{}', p_keys text[] default null
-) returns boolean
+-- One transaction. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs).
+create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[]) returns boolean
 language plpgsql volatile as $$
 declare
   v_journals uuid[];
-  v_names text[] := names_of_people(p_messages);
+  -- What a provider calls these messages, and the people they are for.
+  v_names text[] := array(
+    select d.data ->> 'providerMessageId' from detail d where d.stream_id = any (p_messages) and d.data ->> 'providerMessageId' is not null
+    union select m.recipient from message m where m.id = any (p_messages) and m.recipient <> m.destination::text
+  );
   v_texts text[];
 begin
-  if p_keys is not null and exists (select from receipt_inbox r where r.org_id = p_org and r.names is not null
-      and not exists (select from unnest(p_keys) k where starts_with(r.raw, k))) then return false; end if;
   select array_agg(distinct t.text) into v_texts from message m cross join lateral (values (m.recipient), (m.correlation_id)) t(text)
     where m.id = any (p_messages) and t.text <> m.destination::text;
   if not erase_jobs(p_org, p_messages, v_texts) then return false; end if;
   select coalesce(array_agg(p.stream_id), '{}') into v_journals from publication p where p.org_id = p_org and p.id = any (p_events);
 
   -- What a provider reports of them later is nobody's.
-  delete from receipt_inbox r where r.org_id = p_org
-    and case when r.names is null then exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0) else r.names && p_names end;
+  delete from receipt_inbox r where r.org_id = p_org and exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0);
   delete from append_intent where message_id = any (p_messages);
   update message m set recipient = null, dossier_id = null, correlation_id = null, metadata = null, body = null, event_id = null,
       data = (select e.data from event e where e.stream_id = m.id and e.version = 1)

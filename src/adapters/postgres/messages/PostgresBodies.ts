@@ -1,12 +1,10 @@
 import { Effect, Layer } from "effect"
 import { PAGE_READ_BYTES } from "../../../application/errors.ts"
 import { Bodies } from "../../../application/ports/Bodies.ts"
-import type { EventId, MessageId } from "../../../domain/ids.ts"
+import type { MessageId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
-import { SealedTexts } from "../SealedTexts.ts"
-import { openedAnswer, openedBody } from "../store/storedTexts.ts"
 
-const loadStatement = prepared`select coalesce(m.body, s.body), m.event_id from message m left join shared_body s on s.event_id = m.event_id
+const loadStatement = prepared`select coalesce(m.body, s.body) from message m left join shared_body s on s.event_id = m.event_id
     where m.id = $1`
 const responsesStatement = prepared`select epoch, attempt, body, headers, upto < total from (
       select *, sum(size) over (order by epoch, attempt rows unbounded preceding) as upto, sum(size) over () as total
@@ -27,30 +25,20 @@ export const layer = Layer.effect(
   Bodies,
   Effect.gen(function* () {
     const { durable, lookups } = yield* Postgres
-    const texts = yield* SealedTexts
-    const opening = (rows: ReadonlyArray<ReadonlyArray<string | null>>, at: number) =>
-      texts.prepare(rows.map((row) => row[at]))
     return Bodies.of({
-      load: (id: MessageId) =>
-        reading(
-          Effect.tap(lookups.rows(loadStatement, [id]), (rows) => opening(rows, 0)),
-          ([row]) => (row?.[0] == null ? null : openedBody(texts, id, row[1] as EventId | null, row[0]))
-        ),
+      load: (id: MessageId) => reading(lookups.rows(loadStatement, [id]), ([row]) => row?.[0] ?? null),
       responses: (id: MessageId, from = { epoch: 0, attempt: 0 }) =>
-        reading(
-          Effect.tap(lookups.rows(responsesStatement, [id, from.epoch, from.attempt]), (rows) => opening(rows, 2)),
-          (rows) => {
-            const placeOf = ([epoch, attempt]: ResponseRow) => ({ epoch: Number(epoch), attempt: Number(attempt) })
-            const answers = rows.map((row) => {
-              const [epoch, attempt, body, headers] = row
-              const stored = { body: body!, headers: headers == null ? null : JSON.parse(headers) }
-              return [`${epoch}/${attempt}`, openedAnswer(texts, id, placeOf(row), stored)] as const
-            })
-            const last = rows.at(-1)
-            const end = last?.[4] === "t" ? placeOf(last) : null
-            return { answers: new Map(answers), end }
-          }
-        ),
+        reading(lookups.rows(responsesStatement, [id, from.epoch, from.attempt]), (rows) => {
+          const placeOf = ([epoch, attempt]: ResponseRow) => ({ epoch: Number(epoch), attempt: Number(attempt) })
+          const answers = rows.map((row) => {
+            const [epoch, attempt, body, headers] = row
+            const answer = { body: body!, headers: headers == null ? null : JSON.parse(headers) }
+            return [`${epoch}/${attempt}`, answer] as const
+          })
+          const last = rows.at(-1)
+          const end = last?.[4] === "t" ? placeOf(last) : null
+          return { answers: new Map(answers), end }
+        }),
       erase: (id: MessageId) => reading(durable.rows(eraseStatement, [id]), (rows) => Number(rows[0]![0]) > 0)
     })
   })

@@ -1,43 +1,23 @@
-import { DateTime, Duration, Effect, Layer, Result } from "effect"
+import { DateTime, Duration, Effect, Layer } from "effect"
 import { CommandInbox, type GivenCommand, type RefusedCommand } from "../../../application/ports/CommandInbox.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { isSealed, SealedTexts } from "../SealedTexts.ts"
 
 const takeStatement = prepared`select seen, tx, n, id, org_id, type, key, request, traceparent from take_commands($1::uuid, $2::int, $3::pg_snapshot, $4::int)`
 // The id says when: it is a UUIDv7, made by the call.
 const waitingSinceStatement = prepared`select ('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint from sql_command order by tx, n limit 1`
-const settleStatement = prepared`select settle_commands($1::xid8[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::int[], $7::uuid[])`
+const settleStatement = prepared`select settle_commands($1::xid8[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::uuid[])`
 const refusedColumns = `id, org_id as "orgId", type, key, request::text, problem::text, at`
 const refusedStatement = prepared`select ${refusedColumns} from refused_command where org_id = $1 and id = $2`
 const unpublishedStatement = prepared`select ${refusedColumns} from refused_command
     where not published and at > clock_timestamp() - interval '1 day' order by at limit $1`
 const markPublishedStatement = prepared`update refused_command set published = true where id = any ($1::uuid[])`
 
-/** The sealed text of a request that is kept sealed (sealed_request.sql). */
-const sealedIn = (request: string): string | null => {
-  if (!request.includes('"sealed": "\\u0001')) return null
-  const { sealed } = JSON.parse(request) as { readonly sealed?: unknown }
-  return typeof sealed === "string" && isSealed(sealed) ? sealed : null
-}
-
 /** Rows of a table of its own; a row of another one is the lease. */
 export const layer = Layer.effect(
   CommandInbox,
   Effect.gen(function* () {
     const { durable, reads } = yield* Postgres
-    const texts = yield* SealedTexts
-    const settling = texts.writing(settleStatement)
-    const opened = Effect.fnUntraced(function* (rows: ReadonlyArray<RefusedCommand>) {
-      const sealed = rows.map(({ request }) => sealedIn(request))
-      yield* texts.prepare(sealed)
-      return rows.map((row, nth) => {
-        const text = sealed[nth]!
-        // One that does not open is shown as it is stored: the others are not held up by it.
-        const opened = text === null ? null : Result.try(() => texts.open(text, { refused: row.id }))
-        return opened === null || Result.isFailure(opened) ? row : { ...row, request: opened.success }
-      })
-    })
     return CommandInbox.of({
       take: (holder, lease, seen, limit) =>
         reading(durable.rows(takeStatement, [holder, Duration.toMillis(lease), seen, limit]), (rows) => ({
@@ -68,27 +48,20 @@ export const layer = Layer.effect(
         const aliases = numbered.filter(({ became }) => became !== null)
         return Effect.asVoid(
           unavailable(
-            durable.rows(
-              ...settling([
-                literal(settlements.map(({ command }) => command.place.tx)),
-                literal(settlements.map(({ command }) => command.place.n)),
-                literal(refused.map(({ i }) => i)),
-                refused.map(({ problem }) => problem),
-                texts.seals ? refused.map(({ command }) => texts.seal("refused", command.id, command.request)) : null,
-                literal(aliases.map(({ i }) => i)),
-                literal(aliases.map(({ became }) => became!))
-              ])
-            )
+            durable.rows(settleStatement, [
+              literal(settlements.map(({ command }) => command.place.tx)),
+              literal(settlements.map(({ command }) => command.place.n)),
+              literal(refused.map(({ i }) => i)),
+              refused.map(({ problem }) => problem),
+              literal(aliases.map(({ i }) => i)),
+              literal(aliases.map(({ became }) => became!))
+            ])
           )
         )
       },
       refused: (orgId, id) =>
-        reading(
-          Effect.flatMap(reads.query<RefusedCommand>(refusedStatement, [orgId, id]), opened),
-          ([row]) => row ?? null
-        ),
-      unpublished: (limit) =>
-        unavailable(Effect.flatMap(reads.query<RefusedCommand>(unpublishedStatement, [limit]), opened)),
+        reading(reads.query<RefusedCommand>(refusedStatement, [orgId, id]), ([row]) => row ?? null),
+      unpublished: (limit) => unavailable(reads.query<RefusedCommand>(unpublishedStatement, [limit])),
       markPublished: (ids) => Effect.asVoid(unavailable(durable.rows(markPublishedStatement, [literal(ids)])))
     })
   })

@@ -10,7 +10,6 @@ create table receipt_inbox (
   due_at timestamptz not null,
   -- Parked: kept to be looked into, and not handed out.
   parked_at timestamptz,
-  names text[],
   unique (account_id, digest)
 );
 create index receipt_inbox_due on receipt_inbox (due_at, id) where parked_at is null;

@@ -27,9 +27,7 @@ import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { SealedTexts } from "../SealedTexts.ts"
 import { weightOf } from "./append.ts"
-import { openedHash, storedHash } from "./storedTexts.ts"
 
 const reserveStatement = prepared`select n, verdict, other, hash from reserve_appends(
     $1::text[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[])`
@@ -61,6 +59,9 @@ const intentOf = (writing: string, messageId: MessageId, text: string): Intent =
   return { writing, entry: { ...kept, ...said, messageId, queue: null, fence: null, gate: null } }
 }
 
+const intentsIn = (rows: ReadonlyArray<ReadonlyArray<string | null>>) =>
+  rows.map(([writing, id, entry]) => intentOf(writing!, id as MessageId, entry!))
+
 const writingOf = ({ messageId, expected, at, actor, facts }: Append, writing: string): Writing => ({
   ...{ messageId, expected, writing, at },
   actor: keptActor(actor),
@@ -87,20 +88,6 @@ type Reserved = { readonly type: "Reserved" } | { readonly type: "There" } | Exc
 export const overStreams = Effect.fnUntraced(function* (local: EventStore["Service"]) {
   const streams = yield* Streams
   const { appends, lookups } = yield* Postgres
-  const texts = yield* SealedTexts
-
-  const sealed = ({ messageId, ...entry }: Append, writing: string) =>
-    texts.seal("answer", writing, JSON.stringify(keptOf({ messageId, ...entry })))
-  const intentsIn = (rows: ReadonlyArray<ReadonlyArray<string | null>>) =>
-    Effect.as(unavailable(texts.prepare(rows.map(([, , entry]) => entry))), rows).pipe(
-      Effect.map((found) =>
-        found.map(([writing, id, entry]) =>
-          intentOf(writing!, id as MessageId, texts.open(entry!, { answer: writing! }))
-        )
-      )
-    )
-
-  const reserving = texts.writing(reserveStatement)
   const reserve = yield* groupCommit<Intent, Reserved>({
     keyOf: ({ entry }) => entry.messageId,
     atOnce: 2,
@@ -109,32 +96,25 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
     run: Effect.fnUntraced(function* (intents) {
       const entries = intents.map(({ entry }) => entry)
       const keys = entries.map(({ opening }) => opening?.idempotency ?? null)
-      const rows = yield* appends.rows(
-        ...reserving([
-          intents.map(({ writing }) => writing),
-          entries.map(({ messageId }) => messageId),
-          entries.map(({ fence }) => fence),
-          entries.map(({ gate }) => gate?.lane ?? null),
-          entries.map(({ gate }) => gate?.generation ?? null),
-          entries.map(({ opening, expected }) => opening !== null && expected === 0),
-          keys.map((key) => key?.orgId ?? null),
-          keys.map((key) => key?.key ?? null),
-          keys.map((key) => (key === null ? null : storedHash(texts, key))),
-          intents.map(({ entry, writing }) => (isKept(entry) ? sealed(entry, writing) : null))
-        ])
-      )
-      yield* texts.prepare(rows.map(([_n, _verdict, _other, hash]) => hash))
+      const rows = yield* appends.rows(reserveStatement, [
+        intents.map(({ writing }) => writing),
+        entries.map(({ messageId }) => messageId),
+        entries.map(({ fence }) => fence),
+        entries.map(({ gate }) => gate?.lane ?? null),
+        entries.map(({ gate }) => gate?.generation ?? null),
+        entries.map(({ opening, expected }) => opening !== null && expected === 0),
+        keys.map((key) => key?.orgId ?? null),
+        keys.map((key) => key?.key ?? null),
+        keys.map((key) => key?.requestHash ?? null),
+        intents.map(({ entry }) => (isKept(entry) ? JSON.stringify(keptOf(entry)) : null))
+      ])
       const refused = new Map(rows.map((row) => [Number(row[0]) - 1, row]))
       return entries.map((_, n): Reserved => {
         const [, verdict, other, hash] = refused.get(n) ?? []
         if (verdict === undefined) return { type: "Reserved" }
         if (verdict === "there") return { type: "There" }
         if (verdict !== "duplicate") return { type: verdict === "fence" ? "FenceLost" : "GateClosed" }
-        return {
-          type: "DuplicateKey",
-          messageId: other as MessageId,
-          requestHash: openedHash(texts, hash!, keys[n]!)
-        }
+        return { type: "DuplicateKey", messageId: other as MessageId, requestHash: hash! }
       })
     })
   })
@@ -163,7 +143,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
     if (tails.length === 0) return strangers
     const names = tails.flatMap((tail) => tail.map(({ writing }) => writing))
     const intents = new Map(
-      (yield* intentsIn(yield* unavailable(lookups.rows(intentsStatement, [names])))).map(({ writing, entry }) => [
+      intentsIn(yield* unavailable(lookups.rows(intentsStatement, [names]))).map(({ writing, entry }) => [
         writing,
         entry
       ])
@@ -214,7 +194,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
   const complete = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
     if (ids.length === 0) return
     const rows = yield* unavailable(lookups.rows(openingsStatement, [ids]))
-    const intents = yield* intentsIn(rows)
+    const intents = intentsIn(rows)
     if (intents.length === 0) return
     for (const { entry, writing } of intents) {
       if ((yield* streams.append(writingOf(entry, writing))) === "Removed") return yield* Effect.fail(givenUp())
@@ -280,17 +260,14 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
     return results as ReadonlyArray<AppendResult>
   })
 
-  const owing = texts.writing(oweStatement)
-  const owe = yield* publishingBy(texts, (events) => {
+  const owe = yield* publishingBy((events) => {
     const messages = events.flatMap((event) => event.messages.map((entry) => ({ entry, writing: openingOf(entry) })))
-    return appends.rows(
-      ...owing([
-        JSON.stringify(events.map((event) => publishedEvent(texts, event))),
-        messages.map(({ writing }) => writing),
-        messages.map(({ entry }) => entry.messageId),
-        messages.map(({ entry, writing }) => sealed(entry, writing))
-      ])
-    )
+    return appends.rows(oweStatement, [
+      JSON.stringify(events.map(publishedEvent)),
+      messages.map(({ writing }) => writing),
+      messages.map(({ entry }) => entry.messageId),
+      messages.map(({ entry }) => JSON.stringify(keptOf(entry)))
+    ])
   })
   /** Events that are stored have their messages from then on, though a store that does not answer gets them later. */
   const publish: Events["Service"]["publish"] = Effect.fnUntraced(function* (events: ReadonlyArray<NewEvent>) {

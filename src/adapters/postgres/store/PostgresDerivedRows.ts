@@ -12,9 +12,7 @@ import { Pulse } from "../../../application/ports/Pulse.ts"
 import { journalOf } from "../../../domain/event/event.ts"
 import type { DestinationId, MessageId } from "../../../domain/ids.ts"
 import { ReplaySelection } from "../../../domain/replay/facts.ts"
-import { sealedTables } from "../messages/sealClear.ts"
 import { Postgres, prepared, reading, unavailable, unprepared } from "../Postgres.ts"
-import { lostKeysIn } from "./lostKeys.ts"
 import { streamIdOf } from "./PostgresJournals.ts"
 
 const isoOf = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
@@ -163,7 +161,6 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { bulk, reads } = yield* Postgres
     const pulse = yield* Pulse
-    const lostKeys = yield* lostKeysIn(sealedTables)
     const ids = (rows: ReadonlyArray<ReadonlyArray<string | null>>) => rows.map(([id]) => id as MessageId)
 
     const restoreQueue = (rows: ReadonlyArray<Restored>) => {
@@ -190,16 +187,12 @@ export const layer = Layer.effect(
               reads.rows(compareStatement, columnsOf(messages)),
               (rows) => new Map(rows.map((row) => [row[0] as MessageId, comparedOf(row)]))
             ),
-      strays: Effect.zipWith(
-        reading(bulk.rows(straysStatement, []), (rows) =>
-          rows.map(
-            ([table, count, examples]): Finding => ({
-              ...{ table: table!, count: Number(count), examples: JSON.parse(examples!) }
-            })
-          )
-        ),
-        lostKeys,
-        (rows, keys) => [...rows, ...keys]
+      strays: reading(bulk.rows(straysStatement, []), (rows) =>
+        rows.map(
+          ([table, count, examples]): Finding => ({
+            ...{ table: table!, count: Number(count), examples: JSON.parse(examples!) }
+          })
+        )
       ),
       ready: (after, limit) =>
         reading(

@@ -11,10 +11,8 @@ import type { StoredFact } from "../../../domain/message/view.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { literal } from "../literal.ts"
 import { type Connections, Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { SealedTexts, type Texts } from "../SealedTexts.ts"
 import { appendStatement, appendValues, resultsOf, saysWork, weightOf } from "./append.ts"
 import { logged, loggedOf, wholeColumns } from "./logged.ts"
-import { openedHash } from "./storedTexts.ts"
 
 type EventRow = ReadonlyArray<string | null>
 
@@ -58,13 +56,9 @@ const placeOf = (after: Position | null) => (after === null ? ["0", "0"] : after
 const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 
 /** Which message a request with this key was accepted as. */
-export const acceptedUnder = (lookups: Connections, texts: Texts) => (orgId: OrgId, key: string) =>
-  reading(
-    Effect.tap(lookups.rows(acceptedUnderStatement, [orgId, key]), ([row]) => texts.prepare([row?.[1]])),
-    ([row]) =>
-      row === undefined
-        ? null
-        : { messageId: row[0] as MessageId, requestHash: openedHash(texts, row[1]!, { orgId, key }) }
+export const acceptedUnder = (lookups: Connections) => (orgId: OrgId, key: string) =>
+  reading(lookups.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
+    row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }
   )
 
 export const layer = Layer.effect(
@@ -72,8 +66,6 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const postgres = yield* Postgres
     const pulse = yield* Pulse
-    const texts = yield* SealedTexts
-    const appending = texts.writing(appendStatement)
 
     const load = (id: MessageId) =>
       reading(postgres.lookups.rows(loadStatement, [id]), (rows) => streamOf(factsIn(rows)))
@@ -104,15 +96,14 @@ export const layer = Layer.effect(
       max: 1_000,
       weightOf,
       run: (entries) =>
-        postgres.appends.rows(...appending(appendValues(entries, texts))).pipe(
+        postgres.appends.rows(appendStatement, appendValues(entries)).pipe(
           Effect.tap((rows) => (rows.some(saysWork) ? pulse.wake("queue", "log") : pulse.wake("log"))),
-          Effect.tap((rows) => texts.prepare(rows.map(([_stream, _verdict, _other, hash]) => hash))),
-          Effect.map((rows) => resultsOf(entries, rows, texts))
+          Effect.map((rows) => resultsOf(entries, rows))
         )
     })
     const append = (entries: ReadonlyArray<Append>) => unavailable(commit(entries))
 
-    const lookup = acceptedUnder(postgres.lookups, texts)
+    const lookup = acceptedUnder(postgres.lookups)
     return EventStore.of({ load, loadMany, append, acceptedUnder: lookup, readAll, unreadSince, extent })
   })
 )

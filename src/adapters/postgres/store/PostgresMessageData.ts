@@ -5,8 +5,7 @@ import { type DataOfEvent, type DataOfMessage, MessageData } from "../../../appl
 import type { EventId, MessageId, OrgId } from "../../../domain/ids.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { SealedTexts, type Texts } from "../SealedTexts.ts"
-import { openedAnswer, openedBody, openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
+import { storedText } from "./append.ts"
 
 const loadStatement = prepared`select a.id, m.body, k.org_id, k.key, k.request_hash,
       (select json_agg(json_build_object('version', d.version, 'epoch', d.epoch, 'attempt', d.attempt, 'body', d.body, 'headers', d.headers)
@@ -51,119 +50,82 @@ const restoreEventsStatement = prepared`with keys as (
 
 type Row = ReadonlyArray<string | null>
 
-/** The answers of a row, as they are stored. */
-const answersIn = (answers: string | null | undefined) =>
-  answers == null ? [] : (JSON.parse(answers) as DataOfMessage["responses"])
-
 /** Null for a message that has none. */
-const dataOf = (texts: Texts, [id, body, org, key, hash, answers, event, queued]: Row): DataOfMessage | null => {
+const dataOf = ([id, body, org, key, hash, answers, event, queued]: Row): DataOfMessage | null => {
   if (queued == null && key == null && answers == null) return null
-  const messageId = id as MessageId
   return {
-    messageId,
+    messageId: id as MessageId,
     queued: queued ?? null,
-    body: body == null ? null : openedBody(texts, messageId, null, body),
+    body: body ?? null,
     bodyOf: (event ?? null) as EventId | null,
-    key: usedKeyOf(texts, org, key, hash, "keyOfMessage"),
-    responses: answersIn(answers).map((answer) => ({ ...answer, ...openedAnswer(texts, messageId, answer, answer) }))
+    key: usedKeyOf(org, key, hash),
+    responses: answers == null ? [] : (JSON.parse(answers) as DataOfMessage["responses"])
   }
 }
 
 const usedKeyOf = (
-  texts: Texts,
   org: string | null | undefined,
   key: string | null | undefined,
-  hash: string | null | undefined,
-  whose: "keyOfMessage" | "keyOfEvent"
-): UsedKey | null => {
-  if (key == null) return null
-  const used = { orgId: org as OrgId, key }
-  return { ...used, requestHash: openedHash(texts, hash!, used, whose) }
-}
+  hash: string | null | undefined
+): UsedKey | null => (key == null ? null : { orgId: org as OrgId, key, requestHash: hash! })
 
 export const layer = Layer.effect(
   MessageData,
   Effect.gen(function* () {
     const { durable, reads } = yield* Postgres
-    const texts = yield* SealedTexts
-    const restoring = texts.writing(restoreStatement)
-    const restoringEvents = texts.writing(restoreEventsStatement)
 
     const load = (ids: ReadonlyArray<MessageId>) =>
       reading(
-        Effect.tap(reads.rows(loadStatement, [literal(ids)]), (rows) =>
-          texts.prepare(
-            rows.flatMap(([_id, body, _org, _key, hash, answers]) => [
-              body,
-              hash,
-              ...answersIn(answers).map((answer) => answer.body)
-            ])
-          )
-        ),
-        (rows) =>
-          new Map(
-            rows
-              .map((row) => dataOf(texts, row))
-              .flatMap((data) => (data === null ? [] : [[data.messageId, data] as const]))
-          )
+        reads.rows(loadStatement, [literal(ids)]),
+        (rows) => new Map(rows.map(dataOf).flatMap((data) => (data === null ? [] : [[data.messageId, data] as const])))
       )
 
     const restore = (dataOfMessages: ReadonlyArray<DataOfMessage>) => {
       const answers = dataOfMessages.flatMap(({ messageId, responses }) =>
-        responses.map((response) => ({ messageId, ...response, ...storedAnswer(texts, messageId, response) }))
+        responses.map((response) => ({ messageId, ...response, body: storedText(response.body) }))
       )
       return unavailable(
-        durable.rows(
-          ...restoring([
-            dataOfMessages.map(({ messageId }) => messageId),
-            dataOfMessages.map(({ messageId, body }) => (body === null ? null : texts.seal("body", messageId, body))),
-            dataOfMessages.map(({ key }) => key?.orgId ?? null),
-            dataOfMessages.map(({ key }) => key?.key ?? null),
-            dataOfMessages.map(({ key }) => (key === null ? null : storedHash(texts, key))),
-            answers.map(({ messageId }) => messageId),
-            answers.map(({ epoch }) => epoch),
-            answers.map(({ attempt }) => attempt),
-            answers.map(({ body }) => body),
-            dataOfMessages.map(({ bodyOf }) => bodyOf),
-            answers.map(({ headers }) => (headers === null ? null : JSON.stringify(headers))),
-            dataOfMessages.map(({ queued }) => queued),
-            answers.map(({ version }) => version)
-          ])
-        )
+        durable.rows(restoreStatement, [
+          dataOfMessages.map(({ messageId }) => messageId),
+          dataOfMessages.map(({ body }) => body),
+          dataOfMessages.map(({ key }) => key?.orgId ?? null),
+          dataOfMessages.map(({ key }) => key?.key ?? null),
+          dataOfMessages.map(({ key }) => key?.requestHash ?? null),
+          answers.map(({ messageId }) => messageId),
+          answers.map(({ epoch }) => epoch),
+          answers.map(({ attempt }) => attempt),
+          answers.map(({ body }) => body),
+          dataOfMessages.map(({ bodyOf }) => bodyOf),
+          answers.map(({ headers }) => (headers === null ? null : JSON.stringify(headers))),
+          dataOfMessages.map(({ queued }) => queued),
+          answers.map(({ version }) => version)
+        ])
       ).pipe(Effect.asVoid)
     }
 
     const loadEvents = (ids: ReadonlyArray<EventId>) =>
       reading(
-        Effect.tap(reads.rows(loadEventsStatement, [literal(ids)]), (rows) =>
-          texts.prepare(rows.flatMap(([_id, body, _org, _key, hash]) => [body, hash]))
-        ),
+        reads.rows(loadEventsStatement, [literal(ids)]),
         (rows) =>
           new Map(
             rows
               .filter(([_, body, org]) => body != null || org != null)
               .map(([id, body, orgId, key, requestHash]) => {
                 const eventId = id as EventId
-                const text = body == null ? null : texts.open(body, { eventBody: eventId })
-                return [
-                  eventId,
-                  { eventId, body: text, key: usedKeyOf(texts, orgId, key, requestHash, "keyOfEvent") }
-                ] as const
+                return [eventId, { eventId, body: body ?? null, key: usedKeyOf(orgId, key, requestHash) }] as const
               })
           )
       )
 
     const restoreEvents = (dataOfEvents: ReadonlyArray<DataOfEvent>) =>
       unavailable(
-        durable.rows(
-          ...restoringEvents([
-            dataOfEvents.map(({ eventId }) => eventId),
-            dataOfEvents.map(({ eventId, body }) => (body === null ? null : texts.seal("eventBody", eventId, body))),
-            dataOfEvents.map(({ key }) => key?.orgId ?? null),
-            dataOfEvents.map(({ key }) => key?.key ?? null),
-            dataOfEvents.map(({ key }) => (key === null ? null : storedHash(texts, key, "keyOfEvent")))
-          ])
-        )
+        durable.rows(restoreEventsStatement, [
+          dataOfEvents.map(({ eventId }) => eventId),
+          dataOfEvents.map(({ body }) => body),
+          dataOfEvents.map(({ key }) => key?.orgId ?? null),
+          dataOfEvents.map(({ key }) => key?.key ?? null),
+          dataOfEvents.map(({ key }) => key?.requestHash ?? null)
+        ])
       ).pipe(Effect.asVoid)
 
     return MessageData.of({ load, restore, loadEvents, restoreEvents })

@@ -13,8 +13,9 @@ import type { MessageId } from "../../../domain/ids.ts"
 import { toRecorded, wholeOfQueued } from "../../../domain/message/recorded.ts"
 import { keptActor } from "../../../domain/recorded.ts"
 import { literal } from "../literal.ts"
-import { clearTexts, type Texts } from "../SealedTexts.ts"
-import { openedHash, storedAnswer, storedHash } from "./storedTexts.ts"
+
+/** PostgreSQL text can't hold NUL; an answer is shown to people, not parsed. */
+export const storedText = (answer: string): string => answer.replaceAll("\u0000", "\ufffd")
 
 const SEPARATOR = "\u001e"
 
@@ -51,7 +52,7 @@ export const moveOf = (queue: NonNullable<Append["queue"]>): QueueMove => {
   }
 }
 
-export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clearTexts): ReadonlyArray<unknown> => {
+export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unknown> => {
   const streams: Array<string> = []
   const expected: Array<number> = []
   const at: Array<number> = []
@@ -121,9 +122,8 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
       detail.actors.push(actor === entry.actor ? "" : entry.actor!)
       detail.epochs.push(response?.epoch ?? "null")
       detail.attempts.push(response?.attempt ?? "null")
-      const answer = response === null ? null : storedAnswer(texts, entry.messageId, response)
-      detail.bodies.push(answer?.body ?? null)
-      detail.headers.push(answer?.headers == null ? null : JSON.stringify(answer.headers))
+      detail.bodies.push(response === null ? null : storedText(response.body))
+      detail.headers.push(response?.headers == null ? null : JSON.stringify(response.headers))
     })
     if (entry.queue !== null) {
       const { queue } = entry
@@ -140,12 +140,12 @@ export const appendValues = (entries: ReadonlyArray<Append>, texts: Texts = clea
       open.entry.push(i)
       if (entry.expected > 0) open.data.push("")
       const { body, idempotency } = entry.opening
-      open.bodies.push(typeof body === "string" ? texts.seal("body", entry.messageId, body) : null)
+      open.bodies.push(typeof body === "string" ? body : null)
       open.events.push(typeof body === "string" ? "null" : body.ofEvent)
       open.lanes.push(entry.queue?.lane ?? "null")
       open.orgs.push(idempotency?.orgId ?? null)
       open.keys.push(idempotency?.key ?? null)
-      open.hashes.push(idempotency === null ? null : storedHash(texts, idempotency))
+      open.hashes.push(idempotency?.requestHash ?? null)
     }
   })
 
@@ -225,8 +225,7 @@ export const saysWork = ([stream]: ReadonlyArray<string | null>): boolean => str
 /** The function answers only for entries it did not write. */
 export const resultsOf = (
   entries: ReadonlyArray<Append>,
-  refusals: ReadonlyArray<ReadonlyArray<string | null>>,
-  texts: Texts
+  refusals: ReadonlyArray<ReadonlyArray<string | null>>
 ): ReadonlyArray<AppendResult> => {
   const refused = new Map(refusals.map((row) => [row[0]!, row]))
   return entries.map((entry): AppendResult => {
@@ -239,11 +238,7 @@ export const resultsOf = (
       case "gate":
         return { type: "GateClosed" }
       case "duplicate":
-        return {
-          type: "DuplicateKey",
-          messageId: row![2] as MessageId,
-          requestHash: openedHash(texts, row![3]!, entry.opening!.idempotency!)
-        }
+        return { type: "DuplicateKey", messageId: row![2] as MessageId, requestHash: row![3]! }
       default:
         return { type: "VersionConflict" }
     }
