@@ -8,6 +8,7 @@ import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { type Erasure, Erasures } from "../../../src/application/ports/Erasures.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
+import { ReceiptInbox } from "../../../src/application/ports/ReceiptInbox.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
 import { loadReplay } from "../../../src/application/replays/replays.ts"
 import type { ErasureField } from "../../../src/domain/erasure/facts.ts"
@@ -15,7 +16,7 @@ import type { OrgId, ReplayId } from "../../../src/domain/ids.ts"
 import { type ReplaySelection, toRecorded as replayFact } from "../../../src/domain/replay/facts.ts"
 import { ended, projected } from "../replays/deadLetterSamples.ts"
 import { listed } from "../replays/openings.ts"
-import { newMessageId, newOrg, next, now, type StorePorts } from "../sample.ts"
+import { newLane, newMessageId, newOrg, next, now, type StorePorts } from "../sample.ts"
 import { refused, write } from "../written.ts"
 
 const LEASE = Duration.seconds(30)
@@ -84,6 +85,35 @@ export const erasuresContract = <E>(name: string, layer: Layer.Layer<StorePorts,
             [gone.id, [null, "erased"]],
             [stays.id, ["yours", expect.not.stringMatching("erased")]]
           ])
+        )
+      })
+    )
+
+    test(
+      "take receipts that wait and name the person or the message, and no other org's",
+      Effect.gen(function* () {
+        const { add, claim } = yield* ReceiptInbox
+        const erasures = yield* Erasures
+        const [orgId, other, account, to] = [newOrg(), newOrg(), newLane(), "4915177700017"]
+        const outcome = {
+          type: "Accepted",
+          status: 200,
+          providerMessageId: "wamid.mine",
+          delivered: true,
+          durationMs: 3
+        } as const
+        const gone = yield* ended(outcome, now(), { orgId, channel: "whatsapp", to, dossierId: "mine" })
+        const gives = (raw: object, org = orgId) => ({ orgId: org, account, raw: JSON.stringify(raw) })
+        const kept = [
+          gives({ id: "wamid.yours", recipient_id: "4930222" }),
+          gives({ recipient_id: to, of: other }, other)
+        ]
+        yield* add([gives({ id: "wamid.mine" }), gives({ errors: [{ title: `+${to} is no number` }] }), ...kept])
+        yield* open(orgId, "mine")
+        const job = (yield* erasures.take(LEASE))!
+        expect(yield* erasures.erase(job, [gone.id], [])).toBe(true)
+        expect((yield* claim(10, LEASE)).map(({ raw }) => raw).toSorted()).toEqual(
+          kept.map(({ raw }) => raw).toSorted()
         )
       })
     )

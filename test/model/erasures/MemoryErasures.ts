@@ -35,6 +35,19 @@ const eraseFacts = (tables: Tables, id: MessageId): void => {
   }
 }
 
+/** Receipts that wait and say a person, or a message by its provider's name. */
+const eraseReceipts = (tables: Tables, orgId: OrgId, messages: ReadonlyArray<MessageId>): void => {
+  const names = messages.flatMap((id) => {
+    const { to, destination } = JSON.parse(tables.messages.get(id) ?? "{}")
+    const rows = tables.streams.get(id) ?? []
+    const provided = rows.map((row) => (partsOf(row) as { readonly providerMessageId?: unknown }).providerMessageId)
+    return [...provided, to === destination ? null : to].filter((name) => typeof name === "string")
+  })
+  for (const [key, { receipt }] of tables.receipts) {
+    if (receipt.orgId === orgId && names.some((name) => receipt.raw.includes(name))) tables.receipts.delete(key)
+  }
+}
+
 const eraseEventFacts = (tables: Tables, id: EventId): void => {
   const journal = journalOf(id)
   tables.journals.set(journal, (tables.journals.get(journal) ?? []).map(forgotten))
@@ -148,6 +161,7 @@ export const layer = Layer.effect(
       erase: ({ id, orgId }, messages, events) =>
         Effect.sync(() => {
           if (!eraseJobs(tables, orgId, messages, textsOf(tables, messages))) return false
+          eraseReceipts(tables, orgId, messages)
           for (const message of messages) eraseFacts(tables, message)
           for (const event of events) eraseEventFacts(tables, event)
           const job = erasures.get(id)!
