@@ -10,7 +10,7 @@ import { type QueueChange, queueChange } from "../domain/message/queueChange.ts"
 import type { Message } from "../domain/message/transitions.ts"
 import type { Append } from "./ports/EventStore.ts"
 
-type Extra = Partial<Pick<Append, "actor" | "org" | "fence" | "gate" | "opening" | "response">>
+type Extra = Partial<Pick<Append, "actor" | "fence" | "gate" | "opening" | "response">>
 
 /** `before` is the message at version `expected`, `after` once the entry is appended. */
 export const entryOf = (
@@ -19,7 +19,7 @@ export const entryOf = (
   expected: number,
   facts: ReadonlyArray<MessageFact>,
   at: DateTime.Utc,
-  { actor = null, org = openedFor(facts), fence = null, gate = null, opening = null, response = null }: Extra = {}
+  { actor = null, fence = null, gate = null, opening = null, response = null }: Extra = {}
 ): { readonly entry: Append; readonly after: Message } => {
   let message = before
   let queue: QueueChange | null = null
@@ -29,10 +29,7 @@ export const entryOf = (
     message = after
   }
   return {
-    entry: { messageId: id, expected, facts, at, actor, org, queue, fence, gate, opening, response },
+    entry: { messageId: id, expected, facts, at, actor, queue, fence, gate, opening, response },
     after: message
   }
 }
-
-/** The org of a new message. */
-const openedFor = ([first]: ReadonlyArray<MessageFact>) => (first?.type === "MessageQueued" ? first.orgId : null)

@@ -26,7 +26,6 @@ describe("an entry", () => {
       facts: [queued()],
       at: noon,
       actor: null,
-      org: queued().orgId,
       queue: { type: "Wait", lane, dueAt: noon, epoch: 1, attempt: 0, line: null },
       fence: null,
       gate: null,

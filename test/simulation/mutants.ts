@@ -364,12 +364,12 @@ export const mutants = {
   "gives up what was sent when no receipt comes": (store, { timeline }) => {
     const { streams } = Context.get(store, Memory).tables
     const real = Context.get(store, EventStore)
-    const giveUp = ({ messageId, at, org }: Append, version: number) => {
+    const giveUp = ({ messageId, at }: Append, version: number) => {
       if (streams.get(messageId)?.length !== version) return
       const error = { code: "no_receipt", message: "no receipt came", retryable: true }
       const facts = [{ type: "MessageFailed", by: "receipt", error }] as const
       const free = { fence: null, gate: null, queue: null, opening: null, response: null }
-      Effect.runSync(real.append([{ messageId, at, org, actor: null, expected: version, facts, ...free }]))
+      Effect.runSync(real.append([{ messageId, at, actor: null, expected: version, facts, ...free }]))
     }
     return Context.add(store, EventStore, {
       ...real,

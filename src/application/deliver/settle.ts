@@ -25,15 +25,14 @@ export const settle = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const decideSettlement = ({ message, version, startedAt }: Snapshot) => {
     if (lease.lost) return nothing
-    // Our own settlement was stored and its answer lost, or another writer settled the attempt.
+    // This settlement was stored and its answer lost, or another writer settled the attempt.
     if (startedAt !== started.startedAt || !isOpen(message.progress.phase)) return nothing
-    // Any other doubt than the one at our claim is our own: a second one would ask about it twice.
+    // Any other doubt than at the claim is this attempt's own: a second one would ask about it twice.
     if (message.progress.doubts !== doubts) return nothing
     const now = nowBy(clock)
     const decided = decide(message, { type: "SettleAttempt", attempt, outcome, exchange: exchange ?? null, now, die })
     if (Result.isFailure(decided)) return nothing
     const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
-      org: claimed.queued.orgId,
       fence: lease.batch,
       // Erased during the attempt: the answer must not bring back erased data.
       response: message.progress.erased ? null : response

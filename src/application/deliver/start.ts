@@ -22,7 +22,10 @@ export interface Snapshot {
   readonly startedAt: StreamVersion
 }
 
-/** The message with its attempt open; null when there is nothing to send; `GateClosed` when the destination may not be called now. */
+/**
+ * The message with its attempt open; null when there is nothing to send; `GateClosed` when the destination may not be
+ * called.
+ */
 export const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, lease: Lease) {
   const clock = yield* Clock.Clock
   const known = resume(claimed.queued, claimed.epoch, claimed.attempt, claimed.version, claimed.dueAt)
@@ -68,7 +71,6 @@ const decideStart = (
     const decided = decide(message, reason === null ? { type: "StartAttempt", now } : { type: "CancelMessage", reason })
     if (Result.isFailure(decided)) return nothing
     const { entry, after } = entryOf(claimed.messageId, message, version, decided.success, now, {
-      org: claimed.queued.orgId,
       fence: lease.batch,
       gate: { lane: claimed.lane, generation: claimed.terms.generation }
     })
@@ -81,7 +83,7 @@ const decideStart = (
     : Effect.map(objection(claimed.queued, dossierId), decideAfter)
 }
 
-/** Why the dossier's consent forbids another attempt now; null when it allows one. */
+/** The objection of the dossier's consent to another attempt, or null. */
 const objection = Effect.fnUntraced(function* ({ orgId, channel }: MessageQueued, dossierId: string) {
   const reason = yield* objectionTo(orgId, dossierId, channel)
   return reason === null ? null : cancelReason(dossierId, channel, reason)

@@ -61,8 +61,6 @@ export interface Append {
   readonly at: DateTime.Utc
   /** Null: Posthaste itself. */
   readonly actor: string | null
-  /** The org whose share of a bulk write it counts in; null: none. */
-  readonly org: OrgId | null
   /** The queue change of the last of these facts that has one. */
   readonly queue: QueueChange | null
   /** Write only if this batch is still claimed: a worker that lost its lease may not write. */

@@ -196,34 +196,3 @@ describe("an org with a large backlog", () => {
     )
   })
 })
-
-describe("what a worker writes", () => {
-  it.live("is written in the share of the message's org", () => {
-    const writers: Array<OrgId | null> = []
-    return Effect.gen(function* () {
-      const store = yield* EventStore
-      const noting = EventStore.of({
-        ...store,
-        append: (entries) =>
-          Effect.suspend(() => {
-            writers.push(...entries.map(({ org }) => org))
-            return store.append(entries)
-          })
-      })
-      const channel = {
-        send: () => Effect.succeed({ outcome: delivered, responseBody: null }),
-        capacity: () => Effect.succeed(1),
-        dedupes: () => Effect.succeed(true)
-      }
-      const settings = { worker: "worker", concurrency: 1, lease: Duration.seconds(10), grace: Duration.seconds(5) }
-      yield* dispatch(settings).pipe(
-        Effect.provideService(EventStore, noting),
-        Effect.provideService(Senders, { webhook: channel })
-      )
-      const org = newOrg()
-      yield* put(org, [newLane()], 1)
-      while (writers.length < 2) yield* Effect.sleep("5 millis")
-      expect(writers).toEqual([org, org])
-    }).pipe(Effect.scoped, Effect.provide(MemoryPorts.layer))
-  })
-})

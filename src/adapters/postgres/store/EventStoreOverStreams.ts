@@ -48,8 +48,8 @@ export interface Intent {
 }
 
 /** What is kept of an entry: the rest is decided anew from its facts. */
-const keptOf = ({ expected, facts, at, actor, org, opening, response }: Append) => ({
-  ...{ expected, facts: facts.map(toRecorded), at: DateTime.toEpochMillis(at), actor, org, response },
+const keptOf = ({ expected, facts, at, actor, opening, response }: Append) => ({
+  ...{ expected, facts: facts.map(toRecorded), at: DateTime.toEpochMillis(at), actor, response },
   opening: opening === null ? null : { ...opening, idempotency: null }
 })
 
