@@ -1,8 +1,7 @@
 /**
- * One line in the log for each retry, each ending and each change of a circuit. A line names things by their ids and says
- * why by Posthaste's own codes: no text that a caller or a receiver wrote, no body, no address. Messages that ended well
- * are told at the level `debug`: on a busy day there are millions, and the facts have them. What is done to many at once is one line with
- * their number.
+ * One line in the log for each retry, ending and change of a circuit, with ids and Posthaste's own codes: no text of a
+ * caller or receiver, no body, no address. Messages that ended well are at `debug`: there are millions. Bulk changes
+ * are one line with their number.
  */
 import { Context, DateTime, Effect, LogLevel, References } from "effect"
 import type { CircuitFact } from "../domain/circuit/facts.ts"
@@ -113,7 +112,7 @@ export const logWatcher = Effect.map(Effect.context<never>(), (context): Watcher
     stored: (subject, facts) => {
       for (const fact of facts) {
         const line = lineOf(fact)
-        // Most lines are of messages that were delivered, and nobody reads those: a fiber for each is dear.
+        // Most lines are of delivered messages and below the level: a fiber for each is dear.
         if (line !== null && LogLevel.isGreaterThanOrEqualTo(line.level, least)) say(line, aboutOf(subject))
       }
     },

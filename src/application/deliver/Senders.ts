@@ -1,7 +1,6 @@
 /**
- * Open channels, each with access to its destinations. Settings and secrets are read once per attempt, for every
- * channel alike: an attempt at a destination that is removed, or can't be read, is answered here. So are the secrets that an
- * answer repeats taken out of it here, before anybody else sees it.
+ * Open channels with access to their destinations. Settings and secrets are read once per attempt; removed and
+ * unreadable destinations are answered here. Secrets that an answer repeats are masked here, before it is used.
  */
 import { Context, Effect, Layer } from "effect"
 import { outcomeOfFailure, RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
@@ -16,11 +15,11 @@ import { type DestinationSettings, Destinations } from "../ports/Destinations.ts
 export interface Sender {
   /** Keeps the promises of `Connection.send`, whether the destination exists or not. */
   readonly send: (message: OutboundMessage) => Effect.Effect<Reply>
-  /** How many sends to one destination may be under way at once in this process. */
+  /** The number of sends to one destination under way at once in this process. */
   readonly capacity: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
-  /** Whether the destination drops a duplicate by the message's id. False too when its settings can't be read. */
+  /** True if the destination drops a duplicate by the message's id; false also when its settings can't be read. */
   readonly dedupes: (orgId: OrgId, destination: DestinationId) => Effect.Effect<boolean>
-  /** How long to wait before an attempt in doubt is first asked about. Absent: a few seconds. */
+  /** The wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
   /** Disables the destination if the outcome says that it is gone. */
   readonly disableIfGone?: (
@@ -28,7 +27,7 @@ export interface Sender {
     destination: DestinationId,
     outcome: AttemptOutcome
   ) => Effect.Effect<void, StoreUnavailable>
-  /** As of `Connection.reconcile`. */
+  /** As `Connection.reconcile`. */
   readonly reconcile?: (message: Doubted) => Effect.Effect<Reply>
 }
 
@@ -73,7 +72,7 @@ export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
             : Effect.map(send(message, found), (reply) => masked(channel, found, reply))
       }),
     capacity: promised(({ maxInFlight }) => maxInFlight, CAPACITY_GONE, 1),
-    // What is so of every destination is so of one that is gone or can't be read: its doubts need nobody's answer.
+    // A channel's constant also holds for removed and unreadable destinations.
     dedupes: typeof dedupes === "boolean" ? () => Effect.succeed(dedupes) : promised(dedupes, false, false),
     ...(doubtMs && { doubtMs: promised(doubtMs, RECONCILE_AFTER_MS, RECONCILE_AFTER_MS) }),
     ...(goneStatus && {

@@ -1,14 +1,8 @@
 /**
- * One attempt, from the claim of its message to its settlement:
- *
- *   start    `AttemptStarted` is committed, fenced by the claim, before any byte leaves
- *   send     one attempt through the message's channel
- *   close    a destination that defers its whole lane, or says that it is gone, gets nothing else meanwhile
- *   settle   the outcome is committed
- *
- * Every other writer (a cancellation, a receipt, a worker that took the batch over) meets the actor at the version
- * check: the loser loads the message and decides again. A crash between two steps leaves an open attempt that only the
- * holder of the claim may close (recover.ts).
+ * One attempt, from the claim of its message to its settlement: start (`AttemptStarted` is committed before any byte
+ * leaves), send, close the lane or destination if the answer asks for it, settle. Other writers (a cancellation, a
+ * receipt, a worker that took the batch over) meet it at the version check: the loser decides again. After a crash only
+ * the holder of the claim may close the attempt (recover.ts).
  */
 import { Duration, Effect } from "effect"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
@@ -26,11 +20,10 @@ import { settle } from "./settle.ts"
 import { type Snapshot, start } from "./start.ts"
 import type { CircuitWatch } from "./watchCircuits.ts"
 
-/** A claimed message under the lease of its batch. */
 export interface Task {
   readonly claimed: ClaimedMessage
   readonly lease: Lease
-  /** In nanoseconds of the monotonic clock; after it the message goes back to the queue. Null: no time. */
+  /** In nanoseconds of the monotonic clock; after it the message goes back to the queue. Null: no bound. */
   readonly startBy: bigint | null
 }
 
@@ -40,12 +33,12 @@ export interface Watched {
   readonly tracing: Tracer
 }
 
-/** Called when the destination has answered: the commit of the outcome does not concern it. */
+/** Called when the destination has answered, before the commit of the outcome. */
 type OnSent = (outcome: AttemptOutcome, isUnreported: boolean) => void
 
 /**
- * Ends when the message is settled, belongs to another worker, or has nothing left to do. `GateClosed` says that no
- * attempt was started because the destination may not be called now.
+ * Ends when the message is settled, belongs to another worker, or has nothing left to do. `GateClosed`: no attempt was
+ * started because the destination may not be called.
  */
 export const deliver = Effect.fnUntraced(function* ({ claimed, lease }: Task, watched: Watched, onSent: OnSent) {
   // Read before the attempt is open: a store that does not answer must leave nothing in doubt.
@@ -97,7 +90,7 @@ const sendWatched = Effect.fnUntraced(function* (
   return reply
 })
 
-/** How long the lane waits between an answer that opens the circuit and the circuit's own open time. */
+/** The lane's wait between an answer that opens the circuit and the circuit's own open time. */
 const UNTIL_OPEN_MS = 250
 
 /** A failure of the store is ignored: the destination gives the lane's next message the same answer. */

@@ -1,14 +1,8 @@
 /**
- * The worker: a feeder claims due messages ahead of a pool of actors, and each actor owns one message at a time from
- * claim to settlement.
- *
- *   feeder     queue.claim ─▶ pools (org by org, lane by lane; which may start, and how many)
- *   actors     pools ─▶ deliver: start, send, settle ─▶ release the batch with its last message
- *   sweeper    moves attempts that take longer than a second to the slow pool
- *   keeper     renews this worker's leases and recovers the batches of workers that are gone
- *
- * Closing its scope is a graceful stop: nothing new is claimed or started, messages under way get `grace` to settle,
- * the rest is abandoned with a fact that says so, and no lease is left.
+ * The worker: a feeder claims due messages into the pools, actors deliver one message each, a sweeper moves slow
+ * attempts to the slow pool, and a keeper renews leases and recovers batches of workers that are gone. Closing the
+ * scope is a graceful stop: nothing new starts, messages under way get `grace`, the rest is abandoned with a fact, and
+ * no lease is left.
  */
 import { Clock, Duration, Effect, Fiber, Schedule } from "effect"
 import { type CircuitPolicy, circuitDefaults } from "../../domain/circuit/policy.ts"
@@ -33,9 +27,9 @@ interface WorkerSettings {
   readonly worker: string
   /** The size of the quick pool: requests under way at once in this process that have taken less than a second. */
   readonly concurrency: number
-  /** How long a silent worker keeps its messages. */
+  /** The time that a silent worker keeps its messages. */
   readonly lease: Duration.Duration
-  /** How long a graceful stop waits for messages under way. */
+  /** The time that a graceful stop waits for messages under way. */
   readonly grace: Duration.Duration
   readonly circuit?: CircuitPolicy
 }
@@ -117,8 +111,8 @@ const untilEmpty = (leases: ReadonlySet<Lease>) =>
   )
 
 /**
- * A stopping worker settles its remaining messages as if it had crashed, only at once, and under new names of its batches: what its
- * actors still have on the way to the store must have no effect on messages that are given away here.
+ * Settles the remaining messages of a stopping worker as if it had crashed, under new names of its batches, so that
+ * late appends of its actors have no effect.
  */
 const handBack = Effect.fnUntraced(function* (leases: Set<Lease>, lease: Duration.Duration) {
   const left = [...leases].filter(({ lost }) => !lost)
@@ -189,7 +183,10 @@ const isAnswer = (outcome: AttemptOutcome | null) =>
 
 const isPast = (moment: bigint) => Effect.map(Clock.Clock, (clock) => clock.monotonicTimeNanosUnsafe() > moment)
 
-/** A bug in Posthaste, or a stream that can't be read, must not keep the message's batch-mates. A parked message leaves the queue with its batch. */
+/**
+ * A bug or an unreadable stream must not keep the message's batch-mates. A parked message leaves the queue with its
+ * batch.
+ */
 const parkOne = ({ claimed, lease }: Task, { circuits }: Worker, defect: unknown) => {
   circuits.observe(claimed, null)
   return takeOut(lease, park(new Map([[streamOf(claimed.messageId), defect]])))
@@ -216,7 +213,7 @@ const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, lea
     )
     for (const one of held) {
       if (renewed.has(one.batch)) one.renewed(askedAt)
-      // One whose last message ended meanwhile is not lost: this worker let it go itself.
+      // This worker let it go itself when its last message ended meanwhile.
       else if (one.remaining > 0) one.lose()
     }
   })

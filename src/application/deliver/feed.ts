@@ -13,9 +13,9 @@ import { type Held, release } from "./putBack.ts"
 import { Senders } from "./Senders.ts"
 
 const CLAIM_MAX = 500
-/** What a lane gives of which this process knows nothing. */
+/** The messages that an unknown lane may give. */
 const LANE_FIRST = 16
-/** The heartbeat rings what is due: this is only for one that fails. */
+/** For a heartbeat that fails: else it rings. */
 const POLL_FLOOR = Duration.seconds(2)
 /** A message is due but was not handed out: another worker is claiming from its lane, or this one has enough of it. */
 const POLL_SOON = Duration.millis(20)
@@ -74,8 +74,8 @@ const claimOnce = Effect.fnUntraced(function* (feeding: Feeding) {
 }, Effect.uninterruptible)
 
 /**
- * Every claimed message must reach an actor. A destination that can't be read, such as one whose secret does not open, then fails
- * there, alone.
+ * Every claimed message must reach an actor: an unreadable destination, such as one whose secret does not open, then
+ * fails there, alone.
  */
 const capacityOf = Effect.fnUntraced(function* (channel: ChannelName, orgId: OrgId, lane: DestinationId) {
   const capacity = (yield* Senders)[channel]?.capacity(orgId, lane) ?? Effect.succeed(1)
@@ -92,7 +92,9 @@ const rest = Effect.fnUntraced(function* ({ pools }: Feeding) {
   yield* Effect.raceFirst(queue.awaitWork(Duration.min(until, POLL_FLOOR)), pools.wantsMore)
 })
 
-/** Parks the messages that the claim could not read. A batch whose messages can't be parked is left to the worker that takes it over. */
+/**
+ * Parks the messages that the claim could not read. If that fails, the batch is left to the worker that takes it over.
+ */
 const parkUnreadable = Effect.fnUntraced(function* (
   lease: Lease,
   { messages, unreadable = [] }: Claim,

@@ -1,9 +1,7 @@
 /**
- * This process's hold on the messages of one claim, until each of them was delivered, dropped or handed back. A lease that another
- * worker took over is lost: nothing is sent or written under it any more.
- *
- * The monotonic clock alone says until when it certainly lasts: no other worker can have taken the batch over before, because the store
- * began to count after it was asked. A worker that stood still for longer must ask before it sends.
+ * This process's hold on the messages of one claim. A lease that another worker took over is lost: nothing is sent or
+ * written under it. By the monotonic clock it certainly lasts until the duration has passed since it was asked for,
+ * because the store began to count later; after that a worker must ask before it sends.
  */
 import { Clock, Duration, Effect, identity } from "effect"
 import { type Overtaken, type Patience, storePauses, whileUnavailable } from "../command.ts"
@@ -47,8 +45,7 @@ export class Lease {
 }
 
 /**
- * Retries until the store answers or the lease is lost: an actor that can't read has no other work, and giving up would leave the
- * whole batch until its lease runs out.
+ * Retries until the store answers or the lease is lost: giving up would leave the whole batch until its lease runs out.
  */
 export const whileHeld = (lease: Lease): Required<Patience> => ({
   tries: Number.POSITIVE_INFINITY,

@@ -1,21 +1,20 @@
 /**
- * The messages that this worker has claimed and not yet started, and its attempts under way, in two pools.
+ * The claimed messages that wait in this worker, and its attempts under way, in two pools.
  *
- * - **An attempt has a place in the quick pool for its first second**, and moves to the slow pool, eight times as large, when it
- *   takes longer: its place is free again. While others wait for one a quarter of a second is enough.
- * - A lane is slow while it has an attempt in the slow pool, or when its last one took longer than a second. It starts in the slow
- *   pool, so destinations that hang take no place from those that answer.
- * - An org has at most half of the slow pool and seven eighths of the quick pool (three quarters at destinations that have never
- *   answered), each counted from what others leave idle: however many orgs hang, both pools have places left.
- * - A lane has no more attempts under way than its destination allows, and 2 until its destination has first answered. Each of these 2
- *   takes a place in both pools, so that it can move.
- * - A failure counts as under way until the circuit was told of it. So no more requests reach a destination that is down than may be
- *   under way there, however slow the reports are.
+ * - An attempt has a place in the quick pool for its first second, then moves to the slow pool, eight times as large.
+ *   While lanes wait for a place it moves after a quarter of a second.
+ * - A lane is slow while it has an attempt in the slow pool, or when its last one took longer than a second. It
+ *   starts in the slow pool, so hanging destinations take no place from those that answer.
+ * - An org has at most half of the slow pool and seven eighths of the quick pool (three quarters at destinations that
+ *   have never answered), each counted from what others leave idle: however many orgs hang, both pools have places
+ *   left.
+ * - A lane has no more attempts under way than its destination allows, and 2 until its destination has first
+ *   answered. Each of these 2 takes a place in both pools, so that it can move.
+ * - A failure counts as under way until its circuit was told: a destination that is down gets no more requests than
+ *   may be under way, however slow the reports are.
  *
- * Orgs take turns, and within each its lanes. A quick lane holds messages in advance, as many as its speed asks for; of any other lane
- * only those that can start are claimed, and the rest goes back to the queue when a lane turns slow.
- *
- * Plain synchronous data; it knows neither the queue nor a clock but the one it is given.
+ * Orgs take turns, and within each its lanes. A quick lane holds messages in advance by its speed; for any other lane
+ * only messages that can start are claimed, and the rest goes back when it turns slow. Plain synchronous data.
  */
 import { Effect, Latch } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
@@ -23,7 +22,10 @@ import type { DestinationId, OrgId } from "../../domain/ids.ts"
 const QUICK_MS = 1_000
 const WANTED_MS = 250
 const SLOW_FACTOR = 8
-/** Of a destination that has not answered yet: attempts under way, and how many times the idle quick places its org may have. */
+/**
+ * For a destination that has not answered: attempts under way, and the multiple of the idle quick places that its org
+ * may have.
+ */
 const TRIED_MAX = 2
 const TRIED_PART = 3
 
@@ -31,13 +33,13 @@ const WINDOW_MIN = 16
 const WINDOW_MAX = 500
 const HELD_PER_PLACE = 4
 const HELD_MIN = 1_000
-/** How long a lane without messages is remembered, and how often such lanes are looked for. */
+/** The time that a lane without messages is remembered, and the interval of looking for such lanes. */
 const REMEMBERED_MS = 60_000
 const FORGET_EVERY_MS = 5_000
 
 interface Pool<A> {
   readonly size: number
-  /** How many times the idle places of the pool an org may have. */
+  /** The multiple of the pool's idle places that an org may have. */
   readonly part: number
   used: number
   /** Orgs with lanes that wait for a place here, the next one first. */
@@ -98,18 +100,17 @@ export interface Offer<A> {
 }
 
 interface Ending {
-  /** The destination gave an answer. */
   readonly hasAnswered: boolean
   /** It counts as under way in its lane until `reported`. */
   readonly isUnreported: boolean
 }
 
 export interface Room {
-  /** How many more messages of each known lane to claim; 0 where there are enough. */
+  /** The messages to claim of each known lane; 0 where there are enough. */
   readonly lanes: ReadonlyMap<DestinationId, number>
   /** Orgs that have their part: only their lanes in `lanes` may give. */
   readonly fullOrgs: ReadonlySet<OrgId>
-  /** How many messages may be claimed at all. */
+  /** The messages that may be claimed at all. */
   readonly left: number
 }
 
@@ -117,12 +118,12 @@ export interface Pools<A> {
   readonly offer: (offer: Offer<A>) => void
   readonly ended: (attempt: Attempt<A>, ending: Ending) => void
   readonly reported: (lane: DestinationId, count: number) => void
-  /** Sets how many attempts of the lane may be under way, within its capacity; null: no limit but the capacity. */
+  /** Limits the lane's attempts under way, within its capacity; null: only by the capacity. */
   readonly limit: (lane: DestinationId, limit: number | null) => void
   /** Removes and answers the lane's waiting messages that match. */
   readonly withdraw: (lane: DestinationId, matches: (item: A) => boolean) => ReadonlyArray<A>
   readonly room: () => Room
-  /** Moves attempts to the slow pool. Answers messages of lanes that turned slow and can't start soon: they are held no longer. */
+  /** Moves attempts to the slow pool. Removes and answers messages of lanes that turned slow and can't start soon. */
   readonly sweep: () => ReadonlyArray<A>
   /** Returns while an attempt is in the quick pool. */
   readonly hasQuick: Effect.Effect<void>
@@ -153,13 +154,13 @@ const roomIn = <A>({ size, used, ...pool }: Pool<A>, share: Share<A>, part = poo
 
 const isSlow = <A>({ isLate, inSlow }: Lane<A>) => isLate || inSlow > 0
 
-/** How many more attempts its destination allows. */
+/** The attempts that its destination still allows. */
 const free = <A>({ capacity, limit, hasAnswered, underWay, unreported }: Lane<A>) =>
   Math.min(capacity, limit, hasAnswered ? Number.POSITIVE_INFINITY : TRIED_MAX) - underWay - unreported
 
 /**
- * `size` is the size of the quick pool; `now` a monotonic clock in milliseconds; `start` gets each attempt when its place is taken, until
- * `ended`.
+ * `size` is the size of the quick pool; `now` a monotonic clock in milliseconds; `start` gets each attempt when its
+ * place is taken, until `ended`.
  */
 export const makePools = <A>(size: number, now: () => number, start: (attempt: Attempt<A>) => void): Pools<A> => {
   const quick: Pool<A> = { size, part: 7, used: 0, ring: [] }
@@ -218,7 +219,7 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
     return attempt
   }
 
-  /** How many attempts an org may start at destinations that have not answered yet. */
+  /** The attempts that an org may start at destinations that have not answered. */
   const roomToTry = (org: Org<A>) => Math.min(roomIn(quick, org.quick, TRIED_PART), roomIn(slow, org.slow))
 
   const nextIn = (pool: Pool<A>): Attempt<A> | null => {
@@ -279,10 +280,10 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
     return items
   }
 
-  /** An org that may start nothing at destinations that have not answered yet, or holds as much as all may still claim. */
+  /** An org that may start nothing at destinations that have not answered, or holds as much as all may still claim. */
   const isFull = (org: Org<A>) => roomIn(slow, org.slow) === 0 || org.waiting >= Math.max(WINDOW_MIN, heldMax - held)
 
-  /** How many messages of the lane could start now. */
+  /** The messages of the lane that could start at once. */
   const open = (lane: Lane<A>): number => {
     const { org } = lane
     const inPools = isSlow(lane) ? roomIn(slow, org.slow) : lane.hasAnswered ? roomIn(quick, org.quick) : roomToTry(org)

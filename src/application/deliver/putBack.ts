@@ -1,4 +1,6 @@
-/** How messages leave the lease of their batch: back to the queue, or because they are done. The last one ends the lease. */
+/**
+ * The ways by which messages leave the lease of their batch: back to the queue, or done. The last one ends the lease.
+ */
 import { Effect } from "effect"
 import { storePauses } from "../command.ts"
 import type { StoreUnavailable } from "../errors.ts"
@@ -12,10 +14,7 @@ export interface Held {
   readonly circuits: CircuitWatch
 }
 
-/**
- * Messages that may not be sent now go back to the queue at once and wait as before: they lose no attempt, and a slow
- * message of the same batch does not hold them up. A probe among them gives its permit back.
- */
+/** Puts messages that may not be sent back into the queue: they wait as before and lose no attempt. */
 export const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, { leases, circuits }: Held) {
   const queue = yield* Queue
   for (const { claimed } of tasks) circuits.observe(claimed, null)

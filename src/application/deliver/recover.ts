@@ -1,13 +1,7 @@
 /**
- * Recovers batches whose worker is gone. The recovering worker holds the claim, so for each message of the batch the
- * stream alone decides:
- *
- *   no fact since the claim          the message waits again as before
- *   the claim's attempt is open      it is not known whether it was sent: the attempt is abandoned and made again where
- *                                    the destination drops duplicates, and in doubt where it does not
- *   any other facts                  the attempt was settled, and its facts have put the message where it belongs
- *
- * A stream that can't be read, or whose history no law allows, is parked alone, and its batch-mates go on.
+ * Recovers batches whose worker is gone. The stream decides about each message: without a fact since the claim it waits
+ * again; an open attempt of the claim is abandoned and made again where the destination drops duplicates, and in doubt
+ * where it does not; after any other facts it is settled. A stream that can't be processed is parked alone.
  */
 import { DateTime, type Duration, Effect, Random, Result } from "effect"
 import { decide, replay } from "../../domain/message/decider.ts"
@@ -100,8 +94,8 @@ const foundOf = (claimed: AbandonedMessage, { facts }: Stream): "not started" | 
 const isBeside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
 
 /**
- * How long an attempt at the message's destination is in doubt before the destination is asked; null where it drops
- * duplicates, so that there is no doubt. Each destination is read once.
+ * The time before an attempt in doubt is asked about; null where the destination drops duplicates. Each destination is
+ * read once.
  */
 const doubtOnce = Effect.map(Senders, (channels) => {
   const known = new Map<string, number | null>()

@@ -1,9 +1,8 @@
 /**
- * The second step of an attempt: one request through the message's channel.
- *
- * This process may stand still at any moment, and others take its messages over. So nothing is sent unless the lease certainly
- * lasts by the monotonic clock, or the store has just said so. What remains is a process that stands still after that: in the
- * microseconds before it hands the request over, or while a connection is made, for which the destination's deadline goes on.
+ * The second step of an attempt: one request through the message's channel. Nothing is sent unless the lease certainly
+ * lasts by the monotonic clock, or the store has just said so, because this process may stand still at any moment. Left
+ * is a standstill in the microseconds before the request is handed over, or while a connection is made, within the
+ * destination's deadline.
  */
 import { Clock, Effect } from "effect"
 import { RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
@@ -20,7 +19,7 @@ export const send = Effect.fnUntraced(function* (
   body: string | null,
   lease: Lease,
   message: Message,
-  // Without a span of ours the receiver joins its sender's trace.
+  // Without a span of Posthaste the receiver joins its sender's trace.
   traceparent: string | undefined = claimed.queued.traceparent
 ) {
   const channel = (yield* Senders)[claimed.queued.channel]
@@ -43,13 +42,14 @@ export const send = Effect.fnUntraced(function* (
   if (body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
   const dedupes = yield* channel.dedupes(orgId, destination)
   const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
-  // Where a duplicate would not be dropped the store is asked each time: a crash of the database may have shortened the lease.
+  // Where a duplicate would not be dropped the store is asked each time: a crash of the database may have shortened the
+  // lease.
   if (!dedupes && !(yield* isSurelyHeld(lease))) return null
   const clock = yield* Clock.Clock
   return yield* underLease(lease, clock, () => channel.send({ ...about, body }).pipe(orElse(failed)))
 })
 
-/** Begins to send in the same step that looks at the clock. Null when the lease was lost: nothing is sent then. */
+/** Sends in the same step that looks at the clock. Null when the lease was lost: nothing is sent then. */
 const underLease = (
   lease: Lease,
   clock: Clock.Clock,
@@ -63,11 +63,11 @@ const underLease = (
     )
   })
 
-/** How long to wait before the destination is first asked about an attempt in doubt. */
+/** The wait before the destination is first asked about an attempt in doubt. */
 export const doubtMsOf = (channel: Sender | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
   channel?.doubtMs?.(orgId, destination) ?? Effect.succeed(RECONCILE_AFTER_MS)
 
-/** A bug in a channel must not keep its message open: the attempt counts as failed on our side. */
+/** A bug in a channel must not keep its message open: the attempt counts as failed by Posthaste. */
 const orElse = (reply: Reply) =>
   Effect.catchDefect((defect: unknown) =>
     Effect.logError("a channel broke its promise not to fail", defect).pipe(Effect.as(reply))

@@ -1,14 +1,13 @@
 /**
- * Reports what this worker's attempts show of their destinations to the circuits.
+ * Reports the evidence of this worker's attempts to the circuits.
  *
- * - Attempts do not wait for it: observations are collected per destination and reported together, one call at a time.
- * - A healthy destination costs nothing. A success is reported only while its circuit counts failures, lets traffic back
- *   in, or waits for this very probe.
- * - The domain decides, on the circuit's own facts, whether a circuit opens, closes or stays open. When another worker
- *   changed the circuit first, this worker's report about the older generation is dropped.
- * - A probe that shows nothing, such as one that was never sent, is not reported: the next one goes when its permit has run out.
- * - When the store does not answer, counts are dropped rather than counted twice. The result of a probe is reported again
- *   for a while; after that its permit runs out and another probe may start.
+ * - Attempts do not wait for it: observations are collected per destination and reported together.
+ * - A healthy destination costs nothing: a success is reported only while its circuit counts failures, lets traffic
+ *   back in, or waits for this probe.
+ * - The domain decides on the circuit's own facts. A report about an older generation is dropped.
+ * - A probe that shows nothing is not reported: the next one goes when its permit has run out.
+ * - When the store does not answer, counts are dropped rather than counted twice; the result of a probe is repeated
+ *   for a while.
  */
 import { Effect, Latch, Random, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
@@ -28,8 +27,8 @@ export interface CircuitWatch {
   /** Remembers from a claim which of its lanes count failures or let traffic back in. */
   readonly claimed: (claim: Claim) => void
   /**
-   * Takes the outcome of an attempt; null when a claimed message led to no attempt. True for a failure: its place in the lane is
-   * taken until `onReported`.
+   * Takes the outcome of an attempt; null when a claimed message led to none. True for a failure: its place in the lane
+   * is taken until `onReported`.
    */
   readonly observe: (claimed: Pick<ClaimedMessage, "lane" | "terms">, outcome: AttemptOutcome | null) => boolean
   /** Reports the observations that are left, once. */
@@ -48,7 +47,10 @@ type CircuitChange =
   | Pick<Extract<CircuitCommand, { readonly type: "CountFailures" }>, "type" | "failures" | "error">
   | Pick<Extract<CircuitCommand, { readonly type: "SettleProbe" }>, "type" | "succeeded" | "error">
 
-/** `onState` gets every state of a circuit that this worker learns; `onReported` how many failures are no longer to be reported. */
+/**
+ * `onState` gets every state of a circuit that this worker learns; `onReported` the number of failures that were
+ * reported or dropped.
+ */
 export const watchCircuits = (
   policy: CircuitPolicy,
   onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>,
@@ -86,7 +88,7 @@ export const watchCircuits = (
     return onState(destination, state)
   }
 
-  /** Applies the command to the circuit, unless the circuit has another generation by now. */
+  /** Applies the command to the circuit, unless it has another generation. */
   const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: CircuitChange) {
     const after = yield* changeCircuit(
       destination,
@@ -119,7 +121,7 @@ export const watchCircuits = (
     const [observations, failures] = [pending, unreported]
     pending = new Map()
     unreported = new Map()
-    // Whatever came of the report: what it left open is for the next failure to say.
+    // After any result of the report: the next failure tells what it left open.
     const over = Effect.sync(() => {
       for (const [destination, count] of failures) onReported(destination, count)
     })
@@ -131,7 +133,8 @@ export const watchCircuits = (
     if (observations.size === 0) return
     const states = yield* circuits.report([...observations.values()]).pipe(
       Effect.catchTag("StoreUnavailable", () =>
-        // A probe's result counts nothing, and after a failure that is enough a second adds nothing: both may be repeated.
+        // A probe's result counts nothing, and after a failure that is enough a second adds nothing: both may be
+        // repeated.
         Effect.sync(() => {
           for (const [destination, observation] of observations) {
             if ((observation.probe || observation.error !== null) && !pending.has(destination))
@@ -169,7 +172,7 @@ export const watchCircuits = (
         unreported.set(claimed.lane, (unreported.get(claimed.lane) ?? 0) + 1)
       }
       add(claimed, evidence, outcome === null ? null : openingErrorOf(outcome))
-      // Whoever waits for this goes on at once, inside of this call: a failure must be there to be reported by then.
+      // Waiters go on at once, inside of this call: a failure must be there to be reported by then.
       news.openUnsafe()
       return isFailure
     },

@@ -1,6 +1,6 @@
 /**
- * How far behind the facts a projection is: the one source for lists, counts, metrics and whoever warns. It goes by the
- * facts, not by the projectors, so it is right without a living projector too, and nothing is behind while nothing happens.
+ * The lag of projections behind the facts, for lists, counts, metrics and troubles. It goes by the facts, so it is
+ * right without a living projector too, and 0 while nothing happens.
  */
 import { Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
 import type { FromStore } from "../errors.ts"
@@ -11,16 +11,16 @@ import type { ProjectionName } from "./projections/Projection.ts"
 import { viewOf } from "./projections/rebuild.ts"
 
 export interface AsOf {
-  /** Whatever was committed before is in the projection. */
+  /** Facts committed before are in the projection. */
   readonly asOf: DateTime.Utc
-  /** How old the oldest fact is that it lacks; 0 when it lacks none. */
+  /** The age of the oldest fact that it lacks; 0 when it lacks none. */
   readonly behindSeconds: number
 }
 
-/** Of every projection, now. One that nobody has begun with lacks every fact there is. */
+/** Of every projection. One without a run lacks every fact. */
 export const readFreshness = Effect.gen(function* () {
   const store = yield* EventStore
-  // Before the look: what is committed during the look may be missed by it.
+  // Before the look, which may miss facts that are committed during it.
   const now = yield* DateTime.now
   const runs = yield* (yield* Projections).runs
   const positions = projections.map(({ name }) => viewOf(name, runs).live?.position ?? null)
@@ -39,10 +39,10 @@ const asOfIn = (unreadSince: DateTime.Utc | null, now: DateTime.Utc): AsOf =>
     ? { asOf: now, behindSeconds: 0 }
     : { asOf: unreadSince, behindSeconds: Duration.toSeconds(DateTime.distance(unreadSince, now)) }
 
-/** What was read is good for so long: a projection only gets nearer to what was stored by then. */
+/** A reading stays true: a projection only gets nearer to the facts of that time. */
 const HOLDS = Duration.seconds(1)
 
-/** Ask before the rows are read: what is answered is then true of them. */
+/** Ask before the rows are read: the answer is then true of them. */
 export class Freshness extends Context.Service<
   Freshness,
   { readonly of: (projection: ProjectionName) => FromStore<AsOf> }

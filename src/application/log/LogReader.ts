@@ -1,13 +1,8 @@
 /**
- * Reads the log of all facts for every reader in this process: projections, alerts and subscribers of the feed.
- *
- * - Readers near the end share one tail (see tail.ts), so a new fact is read from the store once for all of them.
- * - Readers far from the end read pages from the store. Several at the same place, such as projections that are rebuilt
- *   together, share each page.
- * - The stream and the org of a fact are answered from earlier facts (see lookups.ts).
- *
- * Memory is bounded and only saves work: every answer is the store's, as it was ten minutes ago at most. Facts are erased and forgotten
- * there, and what guards the rows against those who have read them before ends after a day.
+ * Reads the log of all facts for every reader in this process. Readers near the end share one tail (tail.ts), those far
+ * from it share pages; streams and orgs of facts are answered from earlier facts (lookups.ts). Memory is bounded and at
+ * most ten minutes old: facts are erased and forgotten in the store, and the rows' guard against readers of old facts
+ * ends after a day.
  */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
@@ -22,25 +17,23 @@ import { tail } from "./tail.ts"
 export class LogReader extends Context.Service<
   LogReader,
   {
-    /** The next facts, no more than `limit`; none when the reader has read all. */
+    /** The next facts, at most `limit`; none when the reader has read all. */
     readonly read: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
     /** Answers when `read` may have more. Call it after an empty answer. */
     readonly news: (after: Position | null) => FromStore<void>
     /**
-     * A reader begins that retention knows of from now on: nothing it has yet to read is forgotten in the store any more. What was read
-     * before it began may have been, so it is read again. Once for each name.
+     * Begins a reader that retention knows of: nothing it has yet to read is forgotten. Facts that were read before may
+     * have been, so they are read again. Once for each name.
      */
     readonly begin: (reader: string) => Effect.Effect<void>
-    /** Where the log ends now. */
+    /** The present end of the log. */
     readonly end: FromStore<Position | null>
     /**
-     * The stream of each message among the facts, from its beginning at least to the last of these facts. A message
-     * that was forgotten meanwhile has none.
+     * The stream of each message among the facts, from its beginning at least to the last of these facts. Forgotten
+     * messages have none.
      */
     readonly streams: (facts: ReadonlyArray<LoggedFact>) => FromStore<ReadonlyMap<MessageId, History>>
-    /**
-     * The org of each stream among the facts; absent for a stream whose org does not exist or is not known any more.
-     */
+    /** The org of each stream among the facts; absent where it is unknown. */
     readonly orgs: (facts: ReadonlyArray<LoggedStream>) => FromStore<ReadonlyMap<string, OrgId>>
   }
 >()("posthaste/application/log/LogReader") {
@@ -87,7 +80,7 @@ export class LogReader extends Context.Service<
   )
 }
 
-/** How long what was read stays in memory. */
+/** The time that read facts stay in memory. */
 const KEPT_NANOS = Duration.toNanosUnsafe("10 minutes")
 
 const PAGES_MAX = 4

@@ -1,13 +1,8 @@
 /**
- * The feed of an org: its facts in the order they are stored, for subscribers. It holds the org's own facts only, and
- * no bodies and no secrets, because facts hold none. A message's fact comes with the status after the fact, so a subscriber need not
- * fold, and with the message's addresses as its row has them: the filters go by these, and find no message by what was erased of it.
- *
- * Every fact comes at least once, in the order of the log. Facts of one stream may, very rarely, come out of order when
- * their transactions overlapped; their versions show it.
- *
- * A fact whose stream can't be processed comes as it is stored, without its message, to subscribers who choose by nothing that the
- * message would say.
+ * The feed of an org: its own facts in the order of the log, without bodies and secrets. A message's fact comes with
+ * the status after it and the message's addresses as its row has them, by which the filters go. Every fact comes at
+ * least once; facts of one stream whose transactions overlapped may come out of order, which their versions show. A fact
+ * whose stream can't be processed comes without its message, to subscribers whose filter needs none.
  */
 import { Array as Arr, Effect } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
@@ -46,15 +41,14 @@ export interface FeedPage<A> {
   readonly isEnd: boolean
 }
 
-/** Read at a time. */
 const PAGE = 200
 
 export const typeOf = ({ name }: Pick<LoggedFact, "name">): string => name.slice(0, name.indexOf("@"))
 
-/** Told together; other fibers run before the next ones. */
+/** Facts between two yields. */
 const TOGETHER = 25
 
-/** The org's matching facts among the next facts of the log, each as `tell` tells it. */
+/** The org's matching facts among the next facts of the log, each converted by `tell`. */
 export const readFeed = Effect.fnUntraced(function* <A>(
   orgId: OrgId,
   filter: FeedFilter,
@@ -85,7 +79,7 @@ export const readFeed = Effect.fnUntraced(function* <A>(
   return { items, position: facts.at(-1)!.position, isEnd: false }
 })
 
-/** The message after each of these facts; of one that was forgotten meanwhile there is none. */
+/** The message after each of these facts; forgotten ones are absent. */
 const messagesOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
   const streams = yield* (yield* LogReader).streams(facts)
   return new Map(

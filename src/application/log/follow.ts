@@ -1,13 +1,7 @@
 /**
- * Follows the log under a name, one process at a time:
- *
- *   hold      the follower, so that no other process does the same; a holder knows its position, and asks for nothing while the log
- *             does not grow
- *   read      the next facts
- *   step      whatever the follower does with them; doing it again must do it once
- *   advance   the position
- *
- * A crash before the last one repeats the others.
+ * Follows the log under a name, one process at a time: holds the follower, reads the next facts, does the step,
+ * advances the position. A crash repeats a step, so doing it twice must do it once. A holder knows its position, and
+ * asks for nothing while the log does not grow.
  */
 import { Clock, Duration, Effect, Option } from "effect"
 import { newHolder } from "../newHolder.ts"
@@ -37,7 +31,7 @@ const stepFrom = Effect.fnUntraced(function* <A, E, R>(
   return { position: last.position, isMoved: yield* (yield* Followers).advance(name, from, last.position) }
 })
 
-/** One step from where the follower stands. Answers whether there were facts. */
+/** One step from the follower's position; false without facts. */
 export const followOnce = Effect.fnUntraced(function* <A, E, R>(name: Follower, atOnce: number, step: StepOf<A, E, R>) {
   return (yield* stepFrom(name, yield* (yield* Followers).position(name), atOnce, step)) !== null
 })
@@ -49,7 +43,7 @@ export const follow = Effect.fnUntraced(function* <A, E, R>(name: Follower, atOn
   const holder = yield* newHolder
   const clock = yield* Clock.Clock
   let heldAt = 0n
-  // Only the holder moves it. At the end of the log nothing is to be read before there are news.
+  // Only the holder moves it. At the end of the log nothing is read before there are news.
   let at: { readonly position: Position | null; readonly isEnd: boolean } | null = null
   return Effect.gen(function* () {
     const now = clock.monotonicTimeNanosUnsafe()

@@ -1,6 +1,6 @@
 /**
- * Answers two questions about a page of facts: which stream each message has, and which org each stream belongs to. The
- * answers come from the facts that were read before; the store is asked only about earlier facts.
+ * The stream of each message and the org of each stream in a page of facts. Facts that were read before answer; the
+ * store is asked only about earlier ones.
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { DestinationId, isUuid, type MessageId, OrgId } from "../../domain/ids.ts"
@@ -20,16 +20,16 @@ export type LoggedStream = Pick<LoggedFact, "stream" | "messageId" | "version" |
 type Store = EventStore["Service"]
 
 const STREAMS_MAX = 20_000
-/** The part of them that may have ended while more wait than there is room for: what a few pages have. */
+/** The part of them that may have ended while more are open than there is room for: as many as in a few pages. */
 const ENDED_PART = 0.2
 /** The part of a full memory that is forgotten at once. */
 const FORGOTTEN_PART = 0.05
-/** After this many facts, about a millisecond, other fibers run. */
+/** Facts between two yields: about a millisecond. */
 const YIELD_EVERY = 200
 
 export const streamsOf = (store: Store, max = STREAMS_MAX) => {
   const known = recentStreams(max)
-  /** Of pages: several readers ask about the same one. */
+  /** By page: several readers ask about the same one. */
   const answers = new WeakMap<ReadonlyArray<LoggedFact>, ReadonlyMap<MessageId, History>>()
   const histories = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
     const answered = answers.get(facts)
@@ -89,7 +89,7 @@ export const orgsOf = (
 ) => {
   const known = bounded<string, OrgId>(ORGS_MAX)
 
-  /** The first fact of every journal that is there names its org, except a circuit's: its org is that of its destination. */
+  /** The first fact of every journal names its org, except a circuit's: its org is that of its destination. */
   const ofJournal = Effect.fnUntraced(function* (journal: JournalName) {
     const [kind, id] = halvesOf(journal)
     if (kind === "circuit") return isUuid(id) ? yield* circuits.orgOf(DestinationId.make(id)) : null
@@ -105,7 +105,7 @@ export const orgsOf = (
           openings.flatMap(([id, fact]) => (fact?.type === "MessageQueued" ? [[id, fact.orgId] as const] : []))
         )
       }),
-      // A stream that can't be read keeps nobody from the orgs of the others: its own stands in its first fact, as it is stored.
+      // An unreadable stream among them: the org is in its first fact, as stored.
       Effect.catchDefect(() =>
         Effect.map(archive.streams(ids.map(streamOf)), (streams) => {
           const firsts = [...streams.values()].flatMap(([first]) => first ?? [])
@@ -142,8 +142,8 @@ export const orgsOf = (
 }
 
 /**
- * The streams that had a fact last. Of more than there is room for, those that ended go first: most of them have no more facts to come.
- * While more messages wait than there is room for, each would otherwise be forgotten just before its next fact is read.
+ * The streams that had a fact last. Of more than there is room for, ended ones go first: most have no more facts to
+ * come. Else, with too many open ones, each would be forgotten just before its next fact.
  */
 const recentStreams = (max: number) => {
   const open = new Map<MessageId, Array<StoredFact>>()
@@ -188,7 +188,7 @@ const bounded = <Key, Value>(max: number) => {
   }
 }
 
-/** Some at once: each look for the oldest entry passes by those that were deleted before it. */
+/** Some at once: each look for the oldest entry passes those that were deleted before it. */
 const forgetOldest = <Key>(entries: Map<Key, unknown>, max: number): void => {
   let some = Math.ceil(max * FORGOTTEN_PART)
   for (const key of entries.keys()) {

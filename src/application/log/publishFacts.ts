@@ -1,8 +1,7 @@
 /**
- * Follows the log and publishes the facts of messages, in the order of each message, and the dead letters among them. A fact goes out at
- * least once. A later fact of a message that the log shows first, because their transactions overlapped, takes the earlier one along.
- *
- * A message whose stream can't be processed is parked before the position moves past it: its facts stay inside.
+ * Follows the log and publishes the facts of messages, and the dead letters among them, at least once and in the order
+ * of each message: a later fact that the log shows first takes the earlier ones along. A message whose stream can't be
+ * processed is parked, and its facts stay inside.
  */
 import { type DateTime, Effect } from "effect"
 import { deadLetterErrorOf } from "../../domain/alert/triggers.ts"
@@ -20,7 +19,7 @@ import { typeOf } from "./feed.ts"
 import { follow } from "./follow.ts"
 import { LogReader } from "./LogReader.ts"
 
-/** A fact of a message, with what a consumer outside needs to choose by. */
+/** A fact of a message, with fields for a consumer's filter. */
 export interface OutgoingFact {
   readonly messageId: MessageId
   readonly version: number
@@ -31,7 +30,7 @@ export interface OutgoingFact {
   readonly queued: MessageQueued
   /** The status after it. */
   readonly status: string
-  /** What it says of a dead letter; null of any other fact. */
+  /** Null for any fact that makes no dead letter. */
   readonly deadLetter: DeadLetter | null
 }
 
@@ -47,19 +46,17 @@ const AT_ONCE = 500
 /** Messages whose last version is remembered. */
 const KNOWN_MAX = 50_000
 
-/** Where facts begin to go out, the first time that there is a broker. */
+/** The place in the log where facts begin to go out, the first time that there is a broker. */
 export const factStarts = ["now", "beginning"] as const
 export type FactStart = (typeof factStarts)[number]
 
-/**
- * Before the broker is reached for the first time: what happens while it is away is to go out, too. Later calls change nothing.
- */
+/** Called before the broker is first reached, so that facts of its absence go out, too. Later calls change nothing. */
 export const beginFacts = Effect.fnUntraced(function* (start: FactStart) {
   const position = start === "now" ? yield* (yield* LogReader).end : null
   yield* (yield* Followers).begin("facts", position)
 })
 
-/** Runs until `publish` fails. While the store is away it waits: that says nothing about where the facts go. */
+/** Runs until `publish` fails. It waits while the store is away. */
 export const publishFacts = Effect.fnUntraced(function* <E, R>(
   publish: (facts: ReadonlyArray<OutgoingFact>) => Effect.Effect<unknown, E, R>
 ) {
@@ -98,7 +95,7 @@ const outgoingOf = Effect.fnUntraced(function* (
   const reached = new Map<MessageId, number>()
   for (const { messageId, version } of facts) {
     const history = messageId === null ? undefined : streams.get(messageId)
-    // No message's, or of one that was forgotten meanwhile.
+    // Not of a message, or of a forgotten one.
     if (messageId === null || history === undefined) continue
     const before = reached.get(messageId) ?? known.get(messageId) ?? version - 1
     for (let next = before + 1; next <= version; next++) outgoing.push(yield* outgoingAt(messageId, history, next))
@@ -134,11 +131,7 @@ const outgoingAt = Effect.fnUntraced(function* (
     deadLetter:
       error === null
         ? null
-        : {
-            body: yield* bodyOf(messageId),
-            error: error.message,
-            attempts: message.progress.attempt
-          }
+        : { body: yield* bodyOf(messageId), error: error.message, attempts: message.progress.attempt }
   }
   return outgoing
 })

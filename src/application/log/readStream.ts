@@ -1,6 +1,6 @@
 /**
- * The stored facts of any stream, for its own org, page by page; a cursor is the version of the last one. A stream of another org, or of
- * none, is not found, exactly like a stream that does not exist.
+ * The stored facts of any stream, for its own org, page by page; a cursor is the version of the last one. A stream of
+ * another org is not found.
  */
 import { type DateTime, Effect } from "effect"
 import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
@@ -61,7 +61,7 @@ const shown = ({ version, at, ...recorded }: StreamFact): StreamFact => ({
   data: wholeOf(recorded)
 })
 
-/** So many facts of a journal are read at once, until a page has its bytes. */
+/** The facts of a journal that are read at once, until a page has its bytes. */
 const AT_ONCE = 100
 
 /** `facts` has one more than the page where another page follows. */

@@ -1,6 +1,6 @@
 /**
- * The end of the log: its last facts, kept in memory for all readers that have come there. The store is asked while a
- * reader waits, and by a reader that wants more than is kept.
+ * The end of the log: its last facts, in memory for all readers there. The store is asked while a reader waits, and by
+ * a reader that wants more than is kept.
  */
 import { Clock, Duration, Effect, Latch, Semaphore } from "effect"
 import type { StoreUnavailable } from "../errors.ts"
@@ -10,15 +10,15 @@ import { Pulse } from "../ports/Pulse.ts"
 const RECENT_MAX = 20_000
 const TAIL_AT_ONCE = 2_000
 const PAGES_MAX = 4
-/** How long the last answer of the store serves the next reader. */
+/** The time that the last answer of the store serves the next reader. */
 const FRESH = Duration.toMillis("20 millis")
 const LOOK_MIN_MS = 50
-/** A ring that was lost costs so much. */
+/** The delay when a ring is lost. */
 const LOOK_MAX_MS = 2_000
-/** A reader at a place that the tail has not come to looks at least so often. */
+/** The longest wait of a reader at a position that the tail has not come to. */
 const ELSEWHERE_MAX = "30 seconds"
 
-/** Begins where the log ends at the first read. */
+/** Begins at the end of the log at the first read. */
 export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const scope = yield* Effect.scope
   const { wait } = (yield* Pulse).listener("log")
@@ -33,13 +33,16 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   let hasBegun = false
   let isWatched = false
 
-  /** What the log had when it was read from a place that has no number: another process has come further, or the place is far back. */
+  /**
+   * The last number at the time of a read from a position without one: another process has come further, or the
+   * position is far back.
+   */
   const elsewhere = new Map<Position | null, number>()
 
   const last = () => first + facts.length - 1
   const isAtEnd = (position: Position | null) => (numbers.get(position) ?? elsewhere.get(position)) === last()
 
-  /** Readers at the same place get the same page, and with it what was found out about it (see lookups.ts). */
+  /** Readers at the same place get the same page, and with it its lookups (lookups.ts). */
   const pages: Array<{ readonly from: number; readonly page: ReadonlyArray<LoggedFact> }> = []
   const pageFrom = (from: number, limit: number): ReadonlyArray<LoggedFact> => {
     const length = Math.min(limit, last() + 1 - from)
@@ -90,8 +93,8 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   let waiting = 0
   let pause = LOOK_MIN_MS
   /**
-   * Looks when the log was rung, and now and then. What was committed while an older transaction is open is read once that one has ended:
-   * so the pauses after a ring begin short.
+   * Looks when the log was rung, and now and then. Facts committed beside an older open transaction are read once that
+   * has ended, so the pauses after a ring begin short.
    */
   const watch = Effect.gen(function* () {
     const before = last()
@@ -125,7 +128,7 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
 
   const end = Effect.map(look, () => head)
 
-  /** Whoever is behind reads from the store again. Numbers go on. */
+  /** Readers that are behind read from the store again. Numbers go on. */
   const forget = (): void => {
     first = last() + 1
     facts.length = 0

@@ -1,16 +1,14 @@
 /**
- * A projection: a named, versioned fold of the log into rows that people ask for.
+ * A projection: a named, versioned fold of the log into rows.
  *
  * To add one:
- * 1. A port of its own that reads the rows and has a method to write them, taking a `Step`: it moves the position of
- *    `(name, step.generation)` from `step.from` to `step.to` and writes the rows of that generation in ONE transaction,
- *    and answers false, having written nothing, when the position is elsewhere by now.
- * 2. Rows carry their generation; readers see the live one only.
- * 3. A value of this type, in `all.ts`. The runner (keepProjections.ts) does the rest: it follows the log, retries,
- *    rebuilds beside when `version` is newer than the rows or on request, swaps, and deletes old rows.
+ * 1. A port that reads the rows of the live generation, and writes rows by a `Step`: in one transaction it moves the
+ * position of `(name, step.generation)` from `step.from` to `step.to` and writes, or answers false when the position is
+ * elsewhere.
+ * 2. A value of this type, in `all.ts`. The runner (keepProjections.ts) does the rest.
  *
- * Two rules make a rebuild give the same rows: `project` may use nothing but facts (no clock, no other table that
- * changes), and rows of forgotten messages must go with them (see Retention).
+ * A rebuild gives the same rows only if `project` uses nothing but facts (no clock, no changing table) and rows of
+ * forgotten messages go with them (Retention).
  */
 import type { Effect } from "effect"
 import type { StoreUnavailable } from "../../errors.ts"
@@ -20,7 +18,7 @@ import type { LogReader } from "../LogReader.ts"
 
 export type ProjectionName = "messages" | "health"
 
-/** False when the position is elsewhere by now. */
+/** False when the position is elsewhere. */
 export type Write<R> = (step: Step) => Effect.Effect<boolean, StoreUnavailable, R>
 
 export interface Projection<R> {
@@ -28,10 +26,8 @@ export interface Projection<R> {
   /** The version of the fold. Raise it after a change, and every installation rebuilds the projection while it runs. */
   readonly version: number
   /**
-   * Makes the rows of these facts, which come in the order of the log, from all streams; ignore those that do not concern it.
-   * A fact may come again in another batch after a crash. `LogReader.streams` has the whole stream of each message
-   * among them, and `LogReader.orgs` the org of each stream. It may be called for parts of a batch: if it dies, the streams that it
-   * dies of are parked. Answers how to write the rows.
+   * Makes the rows of these facts, in log order and of all streams. A fact may come again after a crash. It may be
+   * called for parts of a batch: if it dies, the streams that it dies of are parked. Answers how to write the rows.
    */
   readonly project: (facts: ReadonlyArray<LoggedFact>) => Effect.Effect<Write<R>, StoreUnavailable, R | LogReader>
   /** Deletes up to `limit` rows of generations older than all in `Projections.runs`; answers their number. */

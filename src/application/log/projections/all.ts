@@ -4,5 +4,4 @@ import { health } from "./health.ts"
 import { messages } from "./messages.ts"
 import type { Projection } from "./Projection.ts"
 
-/** Everything that is folded from the log and kept. */
 export const projections: ReadonlyArray<Projection<MessageViews | DestinationHealth>> = [messages, health]

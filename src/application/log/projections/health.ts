@@ -7,7 +7,7 @@ import type { Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
-/** After this many facts, about a millisecond, other fibers run. */
+/** Facts between two yields: about a millisecond. */
 const YIELD_EVERY = 500
 
 export const health: Projection<DestinationHealth> = {
@@ -15,8 +15,7 @@ export const health: Projection<DestinationHealth> = {
   version: 1,
   project: Effect.fnUntraced(function* (facts) {
     const ends = new Map<DestinationId, Array<AttemptEnd>>()
-    // What a fact says is told by its history and not by its stored name: another reader of this process may have read it already,
-    // and then a name that says nothing any more would be passed over without a word.
+    // By the history and not the stored name, which may be broken while another reader has the fact in memory.
     const streams = yield* (yield* LogReader).streams(facts)
     for (const [index, { messageId, version }] of facts.entries()) {
       if (index % YIELD_EVERY === YIELD_EVERY - 1) yield* Effect.yieldNow

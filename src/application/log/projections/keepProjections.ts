@@ -1,15 +1,11 @@
 /**
- * Keeps every projection up with the log. It rebuilds a projection beside its live rows when the fold is newer than the
- * rows, or when the operator asks.
+ * Keeps every projection up with the log, and rebuilds one beside its live rows when the fold is newer or the operator
+ * asks. Each has fibers of its own, so one that is slow or fails stops no other; of processes that take the same step
+ * one writes it, and the others pause. A stream that a projection fails on is parked, and its rows are missing until a
+ * rebuild.
  *
- * A stream that a projection fails on is parked: the projection goes on with all others, and lacks its rows until they are built anew.
- *
- * Each projection is followed and built by fibers of its own: one that is slow or fails stops no other. Several
- * processes may run this at once: of those that take the same step one writes it, and the others pause. Within a
- * process the projections share their reading (see LogReader).
- *
- * A process whose fold is older than the rows leaves the rows alone. A process whose fold is newer updates the live
- * rows in its own way until the rebuilt rows are there: fresh rows are worth more than uniform ones.
+ * A process with an older fold leaves the rows alone. One with a newer fold updates the live rows in its own way until
+ * the rebuilt ones are there: fresh rows are worth more than uniform ones.
  */
 import { Context, DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
@@ -22,14 +18,14 @@ import { projections } from "./all.ts"
 import type { Projection } from "./Projection.ts"
 import { beginBuild, viewOf } from "./rebuild.ts"
 
-/** How many facts a step takes at most. Tests want many small steps. */
+/** The most facts of a step. Tests want many small steps. */
 export const FactsAtOnce = Context.Reference<number>("posthaste/application/log/projections/FactsAtOnce", {
   defaultValue: () => 2_000
 })
 /** Facts collect during the pause, and cost less together. */
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_OVERTAKEN = Duration.seconds(1)
-/** How long a request for a build waits at most, if its ring is lost. */
+/** The longest wait of a request for a build whose ring is lost. */
 const PAUSE_NO_BUILD = Duration.seconds(30)
 const PAUSE_MEETING = Duration.millis(10)
 const CLEAR_AT_ONCE = 1_000
@@ -48,9 +44,8 @@ const take = Effect.fnUntraced(function* <R>(projection: Projection<R>, run: Run
 })
 
 /**
- * One step with a full page: there is more behind it, and what memory has of its streams is brought up to the next page first. So a
- * message with facts in both is written once, as the later page leaves it. Both pages are read and folded anyway, and the log keeps
- * a few of them, so this reads and keeps no more.
+ * A step with a full page brings the streams in memory up to the next page first, so that a message with facts in both
+ * is written once. Both pages are read anyway, and the log keeps a few of them.
  */
 const takeFull = Effect.fnUntraced(function* <R>(
   projection: Projection<R>,
@@ -61,7 +56,7 @@ const takeFull = Effect.fnUntraced(function* <R>(
   yield* log.streams(facts).pipe(
     Effect.andThen(log.read(facts.at(-1)!.position, facts.length)),
     Effect.flatMap(log.streams),
-    // What can't be read or processed is dealt with in its own step.
+    // A defect is dealt with in its own step.
     Effect.catchDefect(() => Effect.void),
     Effect.ignore
   )
@@ -147,7 +142,7 @@ const clear = Effect.fnUntraced(function* <R>(projection: Projection<R>) {
   while ((yield* projection.clear(CLEAR_AT_ONCE)) > 0) yield* Effect.sleep(PAUSE_CLEARING)
 })
 
-/** Warns once about a transaction that keeps all readers of the log where they are. */
+/** Warns once about a transaction that stops all readers of the log. */
 const logStalls = Effect.gen(function* () {
   let reported: Stall | null = null
   for (;;) {

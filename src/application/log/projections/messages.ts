@@ -1,6 +1,6 @@
 /**
- * The projection `messages`: the view of each message, from which lists, counts and dead letters are read. Each step
- * folds the touched streams whole, so no order of arrival can make a view wrong.
+ * The projection `messages`: the view of each message. Each step folds the touched streams whole, so no order of
+ * arrival can make a view wrong.
  */
 import { Effect } from "effect"
 import { type MessageView, viewOf } from "../../../domain/message/view.ts"
@@ -9,7 +9,7 @@ import type { Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"
 import type { Projection } from "./Projection.ts"
 
-/** After this many folds, about a millisecond, other fibers run. */
+/** Folds between two yields: about a millisecond. */
 const YIELD_EVERY = 100
 
 export const messages: Projection<MessageViews> = {

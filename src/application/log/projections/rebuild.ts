@@ -12,12 +12,12 @@ export class ProjectionNotFound extends Schema.TaggedError<ProjectionNotFound>()
 
 export interface ProjectionView {
   readonly name: string
-  /** Null until a process has begun with it. */
+  /** Null before its first step. */
   readonly live: Run | null
   readonly build: Run | null
 }
 
-/** How long a transaction may keep the log from being read on before it is shown. */
+/** The age from which an open transaction that stops readers of the log is shown. */
 const STALL_SHOWN_AFTER = Duration.seconds(1)
 
 export const viewOf = (name: string, runs: ReadonlyArray<Run>): ProjectionView => ({
@@ -35,10 +35,7 @@ export const beginBuild = Effect.fnUntraced(function* ({ name, version }: Pick<P
 export const listProjections = Effect.gen(function* () {
   const store = yield* Projections
   const runs = yield* store.runs
-  return {
-    items: projections.map(({ name }) => viewOf(name, runs)),
-    stall: yield* store.stall(STALL_SHOWN_AFTER)
-  }
+  return { items: projections.map(({ name }) => viewOf(name, runs)), stall: yield* store.stall(STALL_SHOWN_AFTER) }
 })
 
 export const readProjection = Effect.fnUntraced(function* (name: string) {
@@ -56,7 +53,7 @@ export const rebuildProjection = Effect.fnUntraced(function* (name: string) {
   return begun
 })
 
-/** The seconds that a build still needs at its present speed; null while the speed is not known. */
+/** The seconds that a build still needs at its present speed; null while that is unknown. */
 export const timeLeft = ({ facts, total, factsPerSecond }: Run): Duration.Duration | null =>
   factsPerSecond === null || factsPerSecond <= 0
     ? null
