@@ -12,7 +12,6 @@ interface Unavailable {
   readonly _tag: `${string}Unavailable`
 }
 
-/** `task` names the loop in the log: "renewing leases". */
 export const background = <E extends Unavailable, R>(
   task: string,
   step: Effect.Effect<unknown, E, R>,

@@ -21,7 +21,6 @@ export interface Decision<Entry, Answer> {
 }
 
 export interface Command<State, Entry, Result extends Typed, Answer, E1, R1, E2, R2, E3, R3> {
-  /** The state for the first decision, where the caller has it already. */
   readonly known?: State | null
   readonly load: Effect.Effect<State, E1, R1>
   readonly decide: (state: State) => Effect.Effect<Decision<Entry, Answer>, E2, R2>
@@ -36,7 +35,6 @@ interface Typed {
 type Refusal<Result> = Exclude<Result, { readonly type: "Appended" | "VersionConflict" }>
 
 export interface Patience {
-  /** The decisions before `Overtaken`. */
   readonly tries: number
   /**
    * Repeats the command while the store does not answer, from the loading on: the append may have been stored. Absent:
@@ -45,7 +43,6 @@ export interface Patience {
   readonly unavailable?: { readonly schedule: Schedule.Schedule<unknown>; readonly while: () => boolean }
 }
 
-/** Pauses between calls to a store that does not answer. */
 export const storePauses = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("2 seconds")])
 
 export const command = <State, Entry, Result extends Typed, Answer, E1, R1, E2, R2, E3, R3>(
@@ -61,7 +58,6 @@ export const command = <State, Entry, Result extends Typed, Answer, E1, R1, E2, 
       )
 }
 
-/** Repeats an effect while the store does not answer. */
 export const whileUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   { schedule, while: goesOn }: NonNullable<Patience["unavailable"]>
@@ -90,7 +86,6 @@ const untilAppended = <State, Entry, Result extends Typed, Answer, E1, R1, E2, R
   )
 }
 
-/** The append of a command to one message. */
 export const appendToMessage = (entry: Append) =>
   Effect.flatMap(EventStore, (store) => Effect.map(store.append([entry]), (results) => results[0]!))
 
@@ -107,7 +102,6 @@ interface JournalEntry {
   readonly at: JournalFact["at"]
 }
 
-/** The append of a command to a journal. */
 export const appendToJournal =
   (journal: JournalName) =>
   ({ expected, facts, at }: JournalEntry) =>

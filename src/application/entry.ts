@@ -12,7 +12,6 @@ import type { Append } from "./ports/EventStore.ts"
 
 type Extra = Partial<Pick<Append, "actor" | "fence" | "gate" | "opening" | "response">>
 
-/** `before` is the message at version `expected`, `after` once the entry is appended. */
 export const entryOf = (
   id: MessageId,
   before: Message,

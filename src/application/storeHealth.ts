@@ -10,7 +10,6 @@ const QUIET_MS = 2_000
 
 export interface Outage {
   readonly sinceMs: number
-  /** The parts of this process that met it, each with the time of the first failure. */
   readonly parts: ReadonlyMap<string, number>
   readonly reason: string
 }
@@ -19,7 +18,6 @@ export interface StoreHealthService {
   /** `part` got no answer. True when it is logged already. */
   readonly failed: (part: string, cause: unknown) => Effect.Effect<boolean>
   readonly answered: Effect.Effect<void>
-  /** Null while the store answers. */
   readonly outage: () => Outage | null
 }
 

@@ -19,7 +19,6 @@ export const traceContextOf = (text: string | null | undefined): TraceContext | 
 export const traceparentOf = ({ traceId, spanId, sampled }: TraceContext): string =>
   `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`
 
-/** The normalized form; null where it names no trace. */
 export const wellFormed = (text: string | null | undefined): string | null => {
   const context = traceContextOf(text)
   return context === null ? null : traceparentOf(context)

@@ -12,7 +12,6 @@ export const foldOf = <State, Fact extends { readonly type: string }>(
   }
   return {
     can: (state: State, fact: Fact): boolean => step(state, fact) !== null,
-    /** True if these facts may follow, one after the other. */
     allows: (state: State, facts: ReadonlyArray<Fact>): boolean =>
       facts.reduce<State | null>((before, fact) => (before === null ? null : step(before, fact)), state) !== null,
     evolve,

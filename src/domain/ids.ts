@@ -9,7 +9,6 @@ const Uuid = Schema.String.check(Schema.isPattern(uuid, { title: "a lower-case U
 export const MessageId = Uuid.pipe(Schema.brand("MessageId"))
 export type MessageId = typeof MessageId.Type
 
-/** A destination, and its lane. */
 export const DestinationId = Uuid.pipe(Schema.brand("DestinationId"))
 export type DestinationId = typeof DestinationId.Type
 

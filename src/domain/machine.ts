@@ -4,7 +4,6 @@
  */
 import { assign, type EventObject } from "xstate"
 
-/** A fact, and the memory it meets. */
 export interface Step<Memory, Fact> {
   readonly context: Memory
   readonly event: Fact

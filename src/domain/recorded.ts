@@ -19,13 +19,11 @@ export const fact = <Type extends string, Fields extends Schema.Struct.Fields>(
   forgettable: Forgettable = {}
 ) => Object.assign(Schema.Struct({ type: Schema.tag(type), ...fields }), { forgettable })
 
-/** The facts of a list of shapes. */
 export type FactIn<Recorded extends Readonly<Record<string, { readonly Type: unknown }>>> =
   Recorded[keyof Recorded]["Type"]
 
 export interface RecordedFact {
   readonly name: string
-  /** JSON text of the kept part, without the type, which is in the name. */
   readonly data: string
   /** JSON text of the forgettable part; null or absent where it is empty, erased or not read. */
   readonly forgettable?: string | null
@@ -45,7 +43,6 @@ type Json = Record<string, unknown>
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The object that holds the last field of a path, and the name of that field. */
 const holderOf = (fields: Json, path: string): readonly [Json, string] | null => {
   const names = path.split(".")
   let holder = fields
@@ -104,7 +101,6 @@ export const fillErased = (data: Json, forgettable: Forgettable): Json => {
 
 type Parts = Omit<RecordedFact, "name">
 
-/** A whole fact as JSON, without its type. */
 export const partsOf = ({ data, forgettable = null }: Parts): Json =>
   forgettable === null ? (JSON.parse(data) as Json) : merged(JSON.parse(data) as Json, JSON.parse(forgettable) as Json)
 
@@ -115,7 +111,6 @@ interface Shape {
   readonly forgettable: Forgettable
 }
 
-/** Writes and reads facts by their shapes, keyed by `Type@1`. */
 export const codecOf = <Fact extends { readonly type: string }>(recorded: Readonly<Record<string, Shape>>) => {
   const shapes = new Map(
     Object.entries(recorded).map(([name, shape]) => {

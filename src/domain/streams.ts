@@ -6,13 +6,11 @@ const EVENTS = "event-"
 
 export const streamOf = (id: MessageId): string => `${MESSAGES}${id}`
 
-/** The message of this stream; null for any other. */
 export const messageOf = (stream: string): MessageId | null => {
   const id = stream.slice(MESSAGES.length)
   return stream.startsWith(MESSAGES) && isUuid(id) ? (id as MessageId) : null
 }
 
-/** The event of this journal; null for any other. */
 export const eventOf = (stream: string): EventId | null => {
   const id = stream.slice(EVENTS.length)
   return stream.startsWith(EVENTS) && isUuid(id) ? (id as EventId) : null

@@ -34,17 +34,13 @@ export interface MessageRequest extends MessageDetails {
   readonly id?: MessageId
   readonly channel: ChannelName
   readonly to: string
-  /** Absent: the destination's. */
   readonly routingKey?: string
-  /** The message that it sends again. */
   readonly resendOf?: MessageId
   readonly test?: true
-  /** The replay that sends it. */
   readonly replayId?: ReplayId
   readonly deliverAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
   readonly retry: RetryPolicy | null
-  /** The exact text to deliver. */
   readonly body: string
   readonly idempotencyKey: string | null
   /** The W3C trace of its caller; no part of the request's meaning. */
@@ -57,17 +53,14 @@ export type Acceptance =
   | { readonly type: "KeyReused" }
   | { readonly type: "Refused"; readonly faults: ReadonlyArray<Fault> }
   | { readonly type: "Blocked"; readonly fact: MessageBlocked }
-  /** The operator has suspended the org. */
   | { readonly type: "Suspended"; readonly reason: string }
 
 type Refusal = Extract<Acceptance, { readonly type: "Refused" | "Blocked" | "Suspended" }>
 
-/** The decision about a request before the store is called. */
 type Draft =
   | Refusal
   | { readonly type: "Entry"; readonly entry: Append; readonly message: MessageView; readonly span: Span | null }
 
-/** Answers in the order of the requests. */
 export const acceptMessages = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<MessageRequest>) {
   const store = yield* EventStore
   const fingerprint = yield* Fingerprint
@@ -151,14 +144,12 @@ const refused = Effect.fnUntraced(function* (
   return known === null ? refusal : yield* repeated(known, fingerprint(canonicalText(request)))
 })
 
-/** The message that was accepted under a promised id. */
 const acceptedAs = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   const { facts } = yield* (yield* EventStore).load(id)
   const message = viewOf(id, facts)
   return message?.orgId === orgId ? message : null
 })
 
-/** The answer for a used key. */
 const repeated = Effect.fnUntraced(function* (known: KeyHolder, requestHash: string) {
   if (known.requestHash !== requestHash) return { type: "KeyReused" } as const
   const { facts } = yield* (yield* EventStore).load(known.messageId)

@@ -11,10 +11,8 @@ import { type Destination, Destinations } from "../ports/Destinations.ts"
 import type { MessageRequest } from "./acceptMessage.ts"
 
 export interface Address {
-  /** The recipient as it is stored, sent and shown. */
   readonly to: string
   readonly destination: DestinationId
-  /** For messages that bring none. */
   readonly retry: RetryPolicy
 }
 
@@ -27,7 +25,6 @@ export const noSuchChannel = (channels: Channels["Service"]): Fault => ({
   reason: `must be one of the channels there are: ${[...channels.keys()].join(", ")}`
 })
 
-/** The policy of a message that brings none. */
 export const retryPolicyOf = (
   channel: AnyChannel,
   ofDestination: RetryPolicy | null,
@@ -106,6 +103,5 @@ const notFound = (channel: AnyChannel, name: string | null): Fault => {
   return { field, reason: `is not ${names} of ${article} ${noun} of this org` }
 }
 
-/** The setting that is the public key of a channel's destinations. */
 export const publicKeyOf = ({ settings }: AnyChannel): string | null =>
   Object.keys(settings).find((name) => settings[name]!.publicKey !== undefined) ?? null

@@ -25,7 +25,6 @@ const alertOn = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
   yield* (yield* Followers).note(answer.notices, quietSince(facts[0]!.at))
 })
 
-/** One step; false when it found no facts. */
 export const alertOnFactsOnce = () => followOnce("alerts", FACTS_AT_ONCE, alertOn)
 
 export const alertOnFacts = Effect.flatMap(follow("alerts", FACTS_AT_ONCE, alertOn), (step) =>

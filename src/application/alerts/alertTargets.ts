@@ -17,11 +17,9 @@ import { type Alerting, type AlertTargetType, type Destination, Destinations } f
 import { sendAlerts } from "./sendAlerts.ts"
 
 export interface AlertTarget extends Alerting, Pick<Destination, "id" | "orgId" | "createdAt" | "updatedAt"> {
-  /** Masked. */
   readonly url: string
 }
 
-/** Null for a destination that is no alert target. */
 const alertTargetOf = ({ id, orgId, settings, alerting, createdAt, updatedAt }: Destination): AlertTarget | null =>
   alerting === null
     ? null
@@ -30,14 +28,11 @@ const alertTargetOf = ({ id, orgId, settings, alerting, createdAt, updatedAt }: 
 const onlyTargets = (destinations: ReadonlyArray<Destination>): ReadonlyArray<AlertTarget> =>
   destinations.flatMap((destination) => alertTargetOf(destination) ?? [])
 
-/** Of all orgs. */
 export const allAlertTargets = Effect.gen(function* () {
   return onlyTargets(yield* (yield* Destinations).alertTargets)
 })
 
-/** The fields of a request that every type of target has. */
 export interface AlertTargetRequest {
-  /** Null asks for all events. */
   readonly events?: ReadonlyArray<AlertEvent> | null
   readonly oldestDueSeconds?: number | null
   readonly description?: string | null
@@ -97,7 +92,6 @@ export const createAlertTarget = Effect.fnUntraced(function* (
   }))
 })
 
-/** Null when the org has no such target. */
 export const changeAlertTarget = Effect.fnUntraced(function* (
   orgId: OrgId,
   id: DestinationId,
@@ -129,7 +123,6 @@ export const changeAlertTarget = Effect.fnUntraced(function* (
   return Result.map(Result.mapError(changed, asOfTarget), (destination) => alertTargetOf(destination)!)
 })
 
-/** Null when the org has no such target. */
 export const readAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
   const destination = yield* (yield* Destinations).get(orgId, id)
   return destination === null ? null : alertTargetOf(destination)
@@ -140,7 +133,6 @@ export const listAlertTargets = Effect.fnUntraced(function* (orgId: OrgId, page:
   return { items: onlyTargets(items), nextCursor }
 })
 
-/** False when the org has no such target. */
 export const removeAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
   const target = yield* readAlertTarget(orgId, id)
   if (target === null) return false
@@ -148,7 +140,6 @@ export const removeAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: 
   return yield* (yield* Destinations).remove(channel, orgId, id)
 })
 
-/** Answers the messages; null when the org has no such target. */
 export const testAlertTarget = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
   const target = yield* readAlertTarget(orgId, id)
   if (target === null) return null
@@ -201,7 +192,6 @@ const secretFaults = (
   return reason === null ? [] : [{ field, reason }]
 }
 
-/** Names the field as targets do. */
 const neededBy =
   ({ field, name }: { readonly field: string; readonly name: string }) =>
   ({ faults }: SecretsNeeded) =>

@@ -47,7 +47,6 @@ type Occasion =
     }
   | {
       readonly type: "condition"
-      /** Null where the fact names none. */
       readonly destination: DestinationId | null
       readonly target: DestinationId
       readonly fact: ConditionFact
@@ -59,7 +58,6 @@ type Occasion =
       readonly fact: CommandFact
     }
 
-/** The alerts in the order of the facts, and the notices to store. */
 export const alertsOfFacts = Effect.fnUntraced(function* (
   facts: ReadonlyArray<LoggedFact>,
   targets: ReadonlyArray<AlertTarget>
@@ -163,7 +161,6 @@ const occasionOf = (logged: LoggedFact, destinations: ReadonlyMap<MessageId, Des
   return null
 }
 
-/** The destinations of the facts' messages; forgotten messages are absent. */
 const destinationsOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
   const ids = [...new Set(facts.flatMap(({ messageId }) => messageId ?? []))]
   const streams: ReadonlyMap<MessageId, Stream> =

@@ -53,7 +53,6 @@ export const sendAlerts = Effect.fnUntraced(function* (alerts: ReadonlyArray<Tar
 
 const AT_ONCE = 500
 
-/** Of one org each, in the order of their facts. */
 const batchesOf = (alerts: ReadonlyArray<TargetAlert>): ReadonlyArray<readonly [OrgId, ReadonlyArray<TargetAlert>]> =>
   [...Map.groupBy(alerts, ({ target }) => target.orgId)].flatMap(([orgId, ofOrg]) =>
     EffectArray.chunksOf(ofOrg, AT_ONCE).map((some) => [orgId, some] as const)

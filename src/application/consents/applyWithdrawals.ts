@@ -20,7 +20,6 @@ const AT_ONCE = 500
 const WITHDRAWALS_AT_ONCE = 10
 const PAUSE = Duration.seconds(1)
 
-/** Cancels the waiting messages; answers their number. */
 export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
   const views = yield* MessageViews
   const reason = cancelReason(of.dossierId, of.channel, "consent withdrawn")
@@ -33,7 +32,6 @@ export const cancelWaiting = Effect.fnUntraced(function* (of: ConsentOf) {
       waiting,
       (id) =>
         commandMessage(of.orgId, id, "CancelMessage", reason).pipe(
-          // One line tells of all.
           Effect.provideService(Telemetry, unwatched),
           Effect.as(1),
           // It was sent, ended or forgotten meanwhile; or it is changing, and then its next attempt does not start.
@@ -66,7 +64,6 @@ const waitingAmong = (ids: ReadonlyArray<MessageId>) =>
     })
   )
 
-/** Completes some open withdrawals; answers their number. */
 export const applyWithdrawalsOnce = Effect.fnUntraced(function* () {
   const open = yield* (yield* Journals).openWithdrawals(WITHDRAWALS_AT_ONCE)
   for (const of of open.map(consentOf)) {

@@ -32,7 +32,6 @@ export interface Answer {
 export interface ConsentView {
   readonly dossierId: string
   readonly channel: ChannelName
-  /** The last thousand, oldest first. */
   readonly answers: ReadonlyArray<Answer>
 }
 
@@ -44,7 +43,6 @@ export const consentOf = (journal: JournalName): ConsentOf => {
   return { orgId: OrgId.make(orgId!), channel: channel!, dossierId: rest.join(":") }
 }
 
-/** The journals of all possible consents of a dossier. */
 export const consentJournals = (orgId: OrgId, dossierId: string) =>
   Effect.map(Channels, (channels) => [...channels.keys()].map((channel) => journalOf({ orgId, dossierId, channel })))
 
@@ -62,7 +60,6 @@ const load = Effect.fnUntraced(function* (of: ConsentOf): Effect.fn.Return<Histo
   return (yield* journals.load(journalOf(of), { after: last.version - 2, limit: 2 })).map(answered)
 })
 
-/** The most answers that are shown. */
 export const ANSWERS_MAX = 1_000
 
 const consentIn = (history: History): Consent => replay(history.map(({ fact }) => fact))
@@ -88,7 +85,6 @@ export const readConsent = Effect.fnUntraced(function* (of: ConsentOf) {
 
 const TRIES = 10
 
-/** The consent once the command has taken effect. */
 export const commandConsent = (of: ConsentOf, consentCommand: ConsentCommand) =>
   changeConsent(of, consentCommand, { tries: TRIES }).pipe(
     Effect.catchTag("Overtaken", () =>
@@ -115,7 +111,6 @@ const changeConsent = (of: ConsentOf, consentCommand: ConsentCommand, patience: 
 export interface OpenWithdrawal {
   readonly of: ConsentOf
   readonly history: History
-  /** The actor of the withdrawal. */
   readonly actor: string | null
 }
 
@@ -126,19 +121,16 @@ export const openWithdrawal = Effect.fnUntraced(function* (of: ConsentOf) {
   return consentIn(history).open ? ({ of, history, actor } satisfies OpenWithdrawal) : null
 })
 
-/** Records that the withdrawal is applied; after another answer it records nothing. */
 export const closeWithdrawal = ({ of, history }: OpenWithdrawal, cancelled: number) =>
   changeConsent(of, { type: "ApplyWithdrawal", cancelled }, { tries: 1 }, history).pipe(
     Effect.catchTag("Overtaken", () => Effect.void)
   )
 
-/** The reason why a message of this dossier may not be sent now, or null. */
 export const objectionTo = Effect.fnUntraced(function* (orgId: OrgId, dossierId: string, channel: ChannelName) {
   const reachesPerson = (yield* Channels).get(channel)?.reachesPerson ?? false
   return objection(reachesPerson, consentIn(yield* load({ orgId, dossierId, channel })))
 })
 
-/** The reason in the history of a message that was cancelled for lack of consent. */
 export const cancelReason = (dossierId: string, channel: ChannelName, reason: MessageBlocked["reason"]): string =>
   reason === "consent withdrawn"
     ? `the consent of dossier ${dossierId} to ${channel} was withdrawn`
@@ -151,7 +143,6 @@ interface Request {
 
 /** In the order of the requests. Each consent is read once. */
 export const objectionsTo = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<Request>) {
-  // Most messages belong to none, and nothing is looked up for them.
   if (requests.every(({ dossierId }) => dossierId === null)) return requests.map(() => null)
   const found = new Map<string, MessageBlocked["reason"] | null>()
   const keyOf = ({ channel, dossierId }: Request) => `${channel} ${dossierId}`
@@ -166,7 +157,6 @@ export const objectionsTo = Effect.fnUntraced(function* (orgId: OrgId, requests:
   return requests.map((request) => found.get(keyOf(request)) ?? null)
 })
 
-/** Records the messages that were blocked, in one append. */
 export const recordBlocked = Effect.fnUntraced(function* (blocked: ReadonlyArray<MessageBlocked>) {
   if (blocked.length === 0) return
   const [id] = yield* newMessageIds(1)

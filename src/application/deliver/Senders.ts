@@ -13,25 +13,19 @@ import { type AnyChannel, Channels, type Doubted, type OutboundMessage, type Rep
 import { type DestinationSettings, Destinations } from "../ports/Destinations.ts"
 
 export interface Sender {
-  /** Keeps the promises of `Connection.send`, whether the destination exists or not. */
   readonly send: (message: OutboundMessage) => Effect.Effect<Reply>
-  /** The number of sends to one destination under way at once in this process. */
   readonly capacity: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
   /** True if the destination drops a duplicate by the message's id; false also when its settings can't be read. */
   readonly dedupes: (orgId: OrgId, destination: DestinationId) => Effect.Effect<boolean>
-  /** The wait before an attempt in doubt is first asked about. Absent: a few seconds. */
   readonly doubtMs?: (orgId: OrgId, destination: DestinationId) => Effect.Effect<number>
-  /** Disables the destination if the outcome says that it is gone. */
   readonly disableIfGone?: (
     orgId: OrgId,
     destination: DestinationId,
     outcome: AttemptOutcome
   ) => Effect.Effect<void, StoreUnavailable>
-  /** As `Connection.reconcile`. */
   readonly reconcile?: (message: Doubted) => Effect.Effect<Reply>
 }
 
-/** By the names of their channels; a channel that this process does not have is absent. */
 export class Senders extends Context.Service<Senders, { readonly [channel: string]: Sender }>()(
   "posthaste/application/deliver/Senders"
 ) {}
@@ -96,7 +90,6 @@ export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
   return sender
 })
 
-/** Connections close with the layer. */
 export const layer = Layer.effect(
   Senders,
   Effect.gen(function* () {

@@ -61,7 +61,6 @@ export const deliver = Effect.fnUntraced(function* ({ claimed, lease }: Task, wa
   watched.telemetry.stored({ messageId, queued, epoch, dueAt }, settled.facts, settled.at)
 })
 
-/** Null too when the batch was lost meanwhile: then nothing is started. */
 const largeBody = ({ messageId }: ClaimedMessage, lease: Lease) =>
   Effect.flatMap(Bodies, (bodies) => whileUnavailable(bodies.load(messageId), whileHeld(lease).unavailable)).pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(null))
@@ -100,7 +99,6 @@ const deferLane = ({ lane }: ClaimedMessage, outcome: AttemptOutcome) => {
   return Effect.flatMap(Queue, (queue) => Effect.ignore(queue.deferLane(lane, Duration.millis(waitMs))))
 }
 
-/** A failure of the store is ignored: the destination gives the lane's next message the same answer. */
 const disableIfGone = ({ lane, queued }: ClaimedMessage, outcome: AttemptOutcome) =>
   outcome.type !== "Refused"
     ? Effect.void

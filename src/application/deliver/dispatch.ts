@@ -23,13 +23,10 @@ import { recover, recoverBatch } from "./recover.ts"
 import { watchCircuits } from "./watchCircuits.ts"
 
 interface WorkerSettings {
-  /** Names this worker's leases; unique among living processes. */
   readonly worker: string
   /** The size of the quick pool: requests under way at once in this process that have taken less than a second. */
   readonly concurrency: number
-  /** The time that a silent worker keeps its messages. */
   readonly lease: Duration.Duration
-  /** The time that a graceful stop waits for messages under way. */
   readonly grace: Duration.Duration
   readonly circuit?: CircuitPolicy
 }
@@ -45,7 +42,6 @@ const SWEEP_EVERY = Duration.millis(100)
 /** A store that does not answer is left alone by a stop: the leases run out. */
 const HANDED_BACK_WITHIN = Duration.seconds(5)
 
-/** Starts the worker; it runs until the scope closes. */
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const clock = yield* Clock.Clock
   const telemetry = yield* Telemetry
@@ -139,7 +135,6 @@ const handBack = Effect.fnUntraced(function* (leases: Set<Lease>, lease: Duratio
 
 type Idle = Array<(attempt: Attempt<Task>) => void>
 
-/** One actor: makes its first attempt, then each that it gets while it is idle. */
 const act = Effect.fnUntraced(function* (worker: Worker, idle: Idle, first: Attempt<Task>) {
   for (let attempt = first; ; attempt = yield* next(idle)) {
     // It got its attempt in the middle of another actor's step.
@@ -156,7 +151,6 @@ const run = Effect.fnUntraced(function* (attempt: Attempt<Task>, worker: Worker)
   const { item: task } = attempt
   const { lane, terms } = task.claimed
   let isUnderWay = true
-  /** Other messages that this worker holds of a lane that was deferred. */
   let others: ReadonlyArray<Task> = []
   const sent = (outcome: AttemptOutcome | null, isUnreported: boolean) => {
     if (outcome?.type === "Deferred" && outcome.scope !== "message") others = pools.withdraw(lane, () => true)
@@ -192,14 +186,12 @@ const parkOne = ({ claimed, lease }: Task, { circuits }: Worker, defect: unknown
   return takeOut(lease, park(new Map([[streamOf(claimed.messageId), defect]])))
 }
 
-/** One step of the sweeper: while an attempt is in the quick pool. */
 const sweep = (worker: Worker) =>
   worker.pools.hasQuick.pipe(
     Effect.andThen(Effect.sleep(SWEEP_EVERY)),
     Effect.andThen(Effect.suspend(() => putBack(worker.pools.sweep(), worker)))
   )
 
-/** Renews the leases of this worker, and recovers the batches of workers that are gone. */
 const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, leases: Set<Lease>) {
   const queue = yield* Queue
   const clock = yield* Clock.Clock

@@ -13,7 +13,6 @@ import { type Held, release } from "./putBack.ts"
 import { Senders } from "./Senders.ts"
 
 const CLAIM_MAX = 500
-/** The messages that an unknown lane may give. */
 const LANE_FIRST = 16
 /** For a heartbeat that fails: else it rings. */
 const POLL_FLOOR = Duration.seconds(2)
@@ -28,7 +27,6 @@ interface Feeding extends Held {
   readonly onLeaseLost: () => void
 }
 
-/** One step of the feeder: claims a batch, or rests until there may be one. */
 export const feed = (feeding: Feeding) =>
   Effect.flatMap(
     Effect.suspend(() => claimOnce(feeding)),

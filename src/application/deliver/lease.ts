@@ -13,7 +13,6 @@ export class Lease {
   readonly duration: Duration.Duration
   /** Messages that are neither delivered, dropped nor handed back. */
   remaining: number
-  /** Messages that go back to the queue when the lease ends. */
   readonly notStarted: Array<AbandonedMessage> = []
   lost = false
   readonly #onLost: () => void
@@ -28,7 +27,6 @@ export class Lease {
     this.renewed(askedAt)
   }
 
-  /** The lease was given or renewed by a call that began at this moment. */
   renewed(askedAt: bigint): void {
     const until = askedAt + Duration.toNanosUnsafe(this.duration)
     if (until > this.#until) this.#until = until
@@ -56,7 +54,6 @@ export const whileHeld = (lease: Lease): Required<Patience> => ({
 export const unlessLost = <A, R>(commanded: Effect.Effect<A, StoreUnavailable | Overtaken, R>) =>
   Effect.match(commanded, { onFailure: () => null, onSuccess: identity<A> })
 
-/** Asks the store whether the lease lasts, and renews it. */
 export const isStillHeld = Effect.fnUntraced(function* (lease: Lease) {
   if (lease.lost) return false
   const askedAt = (yield* Clock.Clock).monotonicTimeNanosUnsafe()

@@ -46,7 +46,6 @@ interface Pool<A> {
   ring: Array<Share<A>>
 }
 
-/** An org's part of a pool. */
 export interface Share<A> {
   used: number
   ring: Array<Lane<A>>
@@ -77,7 +76,6 @@ interface Lane<A> {
   isLate: boolean
   isRateLimited: boolean
   window: number
-  /** Attempts that ended since the last call of `room`. */
   ended: number
   movedAt: number
 }
@@ -110,7 +108,6 @@ export interface Room {
   readonly lanes: ReadonlyMap<DestinationId, number>
   /** Orgs that have their part: only their lanes in `lanes` may give. */
   readonly fullOrgs: ReadonlySet<OrgId>
-  /** The messages that may be claimed at all. */
   readonly left: number
 }
 
@@ -120,20 +117,16 @@ export interface Pools<A> {
   readonly reported: (lane: DestinationId, count: number) => void
   /** Limits the lane's attempts under way, within its capacity; null: only by the capacity. */
   readonly limit: (lane: DestinationId, limit: number | null) => void
-  /** Removes and answers the lane's waiting messages that match. */
   readonly withdraw: (lane: DestinationId, matches: (item: A) => boolean) => ReadonlyArray<A>
   readonly room: () => Room
   /** Moves attempts to the slow pool. Removes and answers messages of lanes that turned slow and can't start soon. */
   readonly sweep: () => ReadonlyArray<A>
-  /** Returns while an attempt is in the quick pool. */
   readonly hasQuick: Effect.Effect<void>
   /** Returns when a lane could use more messages than it holds; one such moment is remembered. */
   readonly wantsMore: Effect.Effect<void>
-  /** Removes and answers all messages. */
   readonly drain: () => ReadonlyArray<A>
 }
 
-/** Wakes the fiber that waits; a call without one is remembered. */
 const makeSignal = () => {
   const latch = Latch.makeUnsafe(false)
   return {
@@ -154,7 +147,6 @@ const roomIn = <A>({ size, used, ...pool }: Pool<A>, share: Share<A>, part = poo
 
 const isSlow = <A>({ isLate, inSlow }: Lane<A>) => isLate || inSlow > 0
 
-/** The attempts that its destination still allows. */
 const free = <A>({ capacity, limit, hasAnswered, underWay, unreported }: Lane<A>) =>
   Math.min(capacity, limit, hasAnswered ? Number.POSITIVE_INFINITY : TRIED_MAX) - underWay - unreported
 
@@ -165,7 +157,6 @@ const free = <A>({ capacity, limit, hasAnswered, underWay, unreported }: Lane<A>
 export const makePools = <A>(size: number, now: () => number, start: (attempt: Attempt<A>) => void): Pools<A> => {
   const quick: Pool<A> = { size, part: 7, used: 0, ring: [] }
   const slow: Pool<A> = { size: size * SLOW_FACTOR, part: 1, used: 0, ring: [] }
-  /** The oldest first. */
   const inQuick = new Set<Attempt<A>>()
   const hasQuick = Latch.makeUnsafe(false)
   const lanes = new Map<DestinationId, Lane<A>>()
@@ -219,7 +210,6 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
     return attempt
   }
 
-  /** The attempts that an org may start at destinations that have not answered. */
   const roomToTry = (org: Org<A>) => Math.min(roomIn(quick, org.quick, TRIED_PART), roomIn(slow, org.slow))
 
   const nextIn = (pool: Pool<A>): Attempt<A> | null => {
@@ -283,7 +273,6 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
   /** An org that may start nothing at destinations that have not answered, or holds as much as all may still claim. */
   const isFull = (org: Org<A>) => roomIn(slow, org.slow) === 0 || org.waiting >= Math.max(WINDOW_MIN, heldMax - held)
 
-  /** The messages of the lane that could start at once. */
   const open = (lane: Lane<A>): number => {
     const { org } = lane
     const inPools = isSlow(lane) ? roomIn(slow, org.slow) : lane.hasAnswered ? roomIn(quick, org.quick) : roomToTry(org)

@@ -29,11 +29,9 @@ export const putBack = Effect.fnUntraced(function* (tasks: ReadonlyArray<Task>, 
   }
 })
 
-/** Takes messages out of a batch whose lease goes on. */
 export const takeOut = <R>(lease: Lease, ask: Effect.Effect<void, StoreUnavailable, R>) =>
   Effect.suspend(() => (lease.lost ? Effect.void : ask.pipe(Effect.retry(storePauses), Effect.orDie)))
 
-/** Counts messages off; the last one releases the batch. */
 export const finish = (lease: Lease, leases: Set<Lease>, count = 1) =>
   Effect.suspend(() => {
     lease.remaining -= count

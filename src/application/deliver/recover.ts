@@ -20,7 +20,6 @@ import { doubtMsOf } from "./send.ts"
 
 const BATCHES_AT_ONCE = 10
 
-/** Takes over every batch whose lease ran out and settles its messages. Answers the number of batches. */
 export const recover = Effect.fn("recover")(function* (worker: string, lease: Duration.Duration) {
   const queue = yield* Queue
   let recovered = 0
@@ -73,9 +72,7 @@ export const recoverBatch = Effect.fn("recoverBatch")(function* (
 })
 
 interface Recovered {
-  /** Waits again as before. */
   readonly notStarted: AbandonedMessage | null
-  /** Its attempt was closed. */
   readonly abandoned:
     | (Subject & { readonly dueAt: DateTime.Utc; readonly facts: Append["facts"]; readonly at: Append["at"] })
     | null

@@ -63,7 +63,6 @@ const underLease = (
     )
   })
 
-/** The wait before the destination is first asked about an attempt in doubt. */
 export const doubtMsOf = (channel: Sender | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
   channel?.doubtMs?.(orgId, destination) ?? Effect.succeed(RECONCILE_AFTER_MS)
 

@@ -1,4 +1,3 @@
-/** The last step of an attempt: its outcome is committed, unless another writer has settled the attempt. */
 import { Clock, Effect, Random, Result } from "effect"
 import { decide } from "../../domain/message/decider.ts"
 import { appendToMessage, command } from "../command.ts"
@@ -9,7 +8,6 @@ import type { ClaimedMessage } from "../ports/Queue.ts"
 import { type Lease, unlessLost, whileHeld } from "./lease.ts"
 import { isOpen, load, nothing, nowBy, type Snapshot } from "./start.ts"
 
-/** The facts that were stored; null when none were. */
 export const settle = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   lease: Lease,

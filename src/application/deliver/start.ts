@@ -14,7 +14,6 @@ import type { Journals } from "../ports/Journals.ts"
 import type { ClaimedMessage, Queue } from "../ports/Queue.ts"
 import { isStillHeld, type Lease, unlessLost, whileHeld } from "./lease.ts"
 
-/** The message and its version, which the actor carries from step to step. */
 export interface Snapshot {
   readonly message: Message
   readonly version: StreamVersion
@@ -83,7 +82,6 @@ const decideStart = (
     : Effect.map(objection(claimed.queued, dossierId), decideAfter)
 }
 
-/** The objection of the dossier's consent to another attempt, or null. */
 const objection = Effect.fnUntraced(function* ({ orgId, channel }: MessageQueued, dossierId: string) {
   const reason = yield* objectionTo(orgId, dossierId, channel)
   return reason === null ? null : cancelReason(dossierId, channel, reason)

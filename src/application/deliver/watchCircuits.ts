@@ -31,9 +31,7 @@ export interface CircuitWatch {
    * is taken until `onReported`.
    */
   readonly observe: (claimed: Pick<ClaimedMessage, "lane" | "terms">, outcome: AttemptOutcome | null) => boolean
-  /** Reports the observations that are left, once. */
   readonly flush: Effect.Effect<void, never, Circuits | Queue>
-  /** Reports whenever there is an observation; never ends. */
   readonly run: Effect.Effect<never, never, Circuits | Queue>
 }
 
@@ -56,7 +54,6 @@ export const watchCircuits = (
   onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>,
   onReported: (destination: DestinationId, failures: number) => void = () => {}
 ): CircuitWatch => {
-  /** Destinations whose successes are reported, as far as this worker knows. */
   const watched = new Set<DestinationId>()
   let pending = new Map<DestinationId, Observation>()
   let unreported = new Map<DestinationId, number>()
@@ -88,7 +85,6 @@ export const watchCircuits = (
     return onState(destination, state)
   }
 
-  /** Applies the command to the circuit, unless it has another generation. */
   const change = Effect.fnUntraced(function* ({ destination, generation }: Observation, command: CircuitChange) {
     const after = yield* changeCircuit(
       destination,

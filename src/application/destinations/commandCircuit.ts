@@ -18,14 +18,12 @@ export interface CircuitView {
 
 type ByHand = Extract<CircuitCommand, { readonly type: "HoldCircuit" | "ResetCircuit" }>
 
-/** In the order of the destinations' ids. */
 export const listCircuits = Effect.fnUntraced(function* (orgId: OrgId, page: PageRequest) {
   const { items, nextCursor } = yield* (yield* Destinations).list(orgId, {}, page)
   const states = yield* (yield* Circuits).states(items.map(({ id }) => id))
   return { items: items.map(({ id }, index): CircuitView => ({ destination: id, state: states[index]! })), nextCursor }
 })
 
-/** Null when the org has no such destination. */
 export const readCircuit = Effect.fnUntraced(function* (orgId: OrgId, destination: DestinationId) {
   if ((yield* (yield* Destinations).get(orgId, destination)) === null) return null
   const [state] = yield* (yield* Circuits).states([destination])

@@ -18,7 +18,6 @@ import {
   resolved
 } from "./hiddenTexts.ts"
 
-/** All settings of a new destination. */
 export const settingsOf = (channel: AnyChannel, given: Given): DestinationSettings =>
   Object.fromEntries(
     Object.keys(channel.settings).map((name) => [name, settingOf(channel, name, given[name])])
@@ -78,7 +77,6 @@ interface Beside {
   readonly faults?: ReadonlyArray<Fault>
 }
 
-/** Null when the org has no such destination. Fails with `SecretsNeeded`. */
 export const changeDestination = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
@@ -149,13 +147,11 @@ const disownedBy = (
   secrets: Readonly<Record<string, string>>
 ): Effect.Effect<ReadonlyArray<Fault>, OwnershipNotKnown> => ownership?.(settings, secrets) ?? Effect.succeed([])
 
-/** Null when the org has no such destination of this channel. */
 export const readDestination = Effect.fnUntraced(function* (channel: AnyChannel, orgId: OrgId, id: DestinationId) {
   const destination = yield* (yield* Destinations).get(orgId, id)
   return destination?.channel === channel.name ? destination : null
 })
 
-/** The public parts of the secrets. */
 export const publishedOf = ({ secrets: fields }: AnyChannel, secrets: Secrets): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(secrets).flatMap(([name, secret]) => {

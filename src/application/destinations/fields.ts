@@ -24,7 +24,6 @@ export const text = (maxLength: number) =>
     )
   )
 
-/** Text that is also sent as an HTTP header. */
 export const headerText = (maxLength: number) =>
   Schema.String.check(
     Schema.isPattern(new RegExp(`^[\\x21-\\x7e]([\\x20-\\x7e]{0,${maxLength - 2}}[\\x21-\\x7e])?$`), {
@@ -53,7 +52,6 @@ const AGE_MIN_MS = 1_000
 
 const isPolicy = Schema.is(RetryPolicy)
 
-/** The faults of a policy that no message could be tried by. */
 const contradictionsIn = (given: object): ReadonlyArray<Fault> => {
   if ("preset" in given) {
     const others = Object.keys(given).length > 1

@@ -39,7 +39,6 @@ export const healthOf = Effect.fnUntraced(function* (id: DestinationId) {
   }
 })
 
-/** Looks once; answers the number of destinations that were disabled. */
 export const disableFailingOnce = Effect.fnUntraced(function* () {
   const health = yield* DestinationHealth
   const destinations = yield* Destinations

@@ -11,10 +11,8 @@ import type { Setting } from "./fields.ts"
 /** Fields by name. A setting that is null is its default. */
 export type Given = Readonly<Record<string, unknown>>
 
-/** Null removes a secret. */
 export type GivenSecrets = Readonly<Record<string, string | null>>
 
-/** The settings without the secrets in their texts, and those secrets. */
 export const apart = ({ secrets }: AnyChannel, given: Given) => {
   const settings: Record<string, unknown> = { ...given }
   const taken: Record<string, string> = {}

@@ -55,7 +55,6 @@ export const maskOf = (channel: AnyChannel, open: OpenDestination): Mask => {
 /** A reply without the secrets that its far side repeated. */
 export const masked = (channel: AnyChannel, open: OpenDestination, reply: Reply): Reply => {
   const { outcome, responseBody, responseHeaders } = reply
-  // Most answers are empty.
   const isAccepted = outcome.type === "Accepted"
   if (responseBody === null && responseHeaders === undefined && isAccepted && outcome.providerMessageId === null) {
     return reply
@@ -149,7 +148,6 @@ const lookedFor = (
   return texts
 }
 
-/** The text in a base64 text; null when it is none. */
 const decodedOf = (text: string): string | null => {
   if (!/^[A-Za-z0-9+/_-]{8,}={0,2}$/.test(text)) return null
   const padded = text.replace(/=+$/, "").replaceAll("-", "+").replaceAll("_", "/")
@@ -173,7 +171,6 @@ const encodedIn = (bytes: string): ReadonlyArray<string> =>
 
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** By each of the rules in use for which characters stay. */
 const percentOf = (text: string): ReadonlyArray<string> => {
   const component = encodeURIComponent(text.toWellFormed())
   const strict = component.replace(/[!'()*]/g, (found) => `%${found.charCodeAt(0).toString(16)}`)
@@ -285,7 +282,6 @@ const maskFor = (texts: LookedFor): Mask => {
   }
 }
 
-/** All of the base64 around a stretch. */
 const around = (text: string, from: number, to: number): Stretch => {
   let [first, last] = [from, to]
   while (first > 0 && isBase64(text.charCodeAt(first - 1))) first -= 1

@@ -22,9 +22,7 @@ import { circuitHistory, configurationHistory, nothingHolds, readSituation } fro
 
 export interface Overview extends Backlog {
   readonly destination: Destination
-  /** The owner's description, else its URL or id. */
   readonly name: string
-  /** Without user, password and parameters, which may be secrets. */
   readonly url: string | null
   readonly pause: Pause | null
   readonly disabling: Disabling | null
@@ -39,7 +37,6 @@ export interface Overview extends Backlog {
   readonly drainsInSeconds: number | null
 }
 
-/** Journals are read only where something holds it up. */
 const overviewOf = Effect.fnUntraced(function* (destination: Destination, backlog: Backlog, isHeld: boolean) {
   const { id, orgId, channel } = destination
   const [situation, health, { suspended }] = yield* Effect.all(
@@ -66,7 +63,6 @@ const overviewOf = Effect.fnUntraced(function* (destination: Destination, backlo
   return overview
 })
 
-/** In seconds; 0 when one is due. */
 const untilDue = ({ oldestDueAt }: Backlog, now: DateTime.Utc): number =>
   oldestDueAt === null ? 0 : Math.max(0, DateTime.toEpochMillis(oldestDueAt) - DateTime.toEpochMillis(now)) / 1000
 
@@ -93,7 +89,6 @@ const nameOf = ({ id, settings, alerting }: Destination, url: string | null): st
 
 const READ_AT_ONCE = 8
 
-/** Null: of all orgs. */
 export const listOverviews = Effect.fnUntraced(function* (
   orgId: OrgId | null,
   filter: BacklogFilter,
@@ -128,10 +123,8 @@ export interface HistoryEntry {
   readonly reason: string | null
 }
 
-/** The newest entries. */
 const HISTORY_MAX = 50
 
-/** Null when the org has no such destination. */
 export const readOverview = Effect.fnUntraced(function* (orgId: OrgId, id: DestinationId) {
   const destination = yield* (yield* Destinations).get(orgId, id)
   if (destination === null) return null
@@ -177,7 +170,6 @@ export const commandDestination = Effect.fnUntraced(function* (
   return (yield* destinations.setPaused(channel, orgId, id, command === "pause", reason)) !== null
 })
 
-/** A part of an org's destinations; all without a field. */
 export interface Choice {
   readonly channel?: string
   /** Those that were paused or held with exactly this reason: the rest stays stopped. */

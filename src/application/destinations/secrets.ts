@@ -34,7 +34,6 @@ export const rotateSecret = Effect.fnUntraced(function* (
   return open === null ? null : Result.succeed(yield* currentOf(channel, open, name))
 })
 
-/** The secret, or its public part, for its owner; null when the org has no such destination. */
 export const showSecret = Effect.fnUntraced(function* (
   channel: AnyChannel,
   orgId: OrgId,
@@ -44,7 +43,6 @@ export const showSecret = Effect.fnUntraced(function* (
   const destinations = yield* Destinations
   const destination = yield* readDestination(channel, orgId, id)
   if (destination === null) return null
-  // The audit does not tell of public parts.
   const open =
     publicNameOf(channel, destination, name) === null
       ? yield* destinations.showSecret(channel, orgId, id, name)
@@ -52,13 +50,11 @@ export const showSecret = Effect.fnUntraced(function* (
   return open === null ? null : yield* currentOf(channel, open, name)
 })
 
-/** The name of the secret's public part; null where there is none. */
 const publicNameOf = ({ secrets }: AnyChannel, { published }: Destination, name: string): string | null => {
   const field = secrets[name]!.publishes?.name
   return field !== undefined && published[field] !== undefined ? field : null
 }
 
-/** The secret or its public part, under its name, and the end of the last previous one. */
 const currentOf = (channel: AnyChannel, { destination, secrets, previousSecrets }: OpenDestination, name: string) =>
   Effect.map(DateTime.now, (now) => {
     const published = publicNameOf(channel, destination, name)

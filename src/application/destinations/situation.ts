@@ -31,7 +31,6 @@ export const nothingHolds: DestinationSituation = { pause: null, disabling: null
 const decoded = <Fact>(read: (fact: JournalFact) => Result.Result<Fact, unknown>, facts: ReadonlyArray<JournalFact>) =>
   facts.map((stored) => ({ at: stored.at, actor: stored.actor, fact: Result.getOrThrow(read(stored)) }))
 
-/** Oldest first. */
 export const circuitHistory = (destination: DestinationId) =>
   Effect.flatMap(Journals, ({ load }) =>
     Effect.map(load(`circuit-${destination}`), (facts): ReadonlyArray<DatedCircuitFact> => decoded(circuitFact, facts))
@@ -44,13 +43,11 @@ export const configurationHistory = Effect.fnUntraced(function* (channelName: Ch
   return decoded(configurationFact, facts)
 })
 
-/** The suspension of the org, now or as known at a time. */
 export const readSuspension = (orgId: OrgId, at: DateTime.Utc | null) =>
   Effect.flatMap(Journals, ({ load }) =>
     Effect.map(load(`org-${orgId}`), (facts) => suspensionIn(upTo(decoded(configurationFact, facts), at)))
   )
 
-/** The situation now, or as known at a time. */
 export const readSituation = Effect.fnUntraced(function* (
   channel: ChannelName,
   destination: DestinationId,

@@ -19,7 +19,6 @@ export interface Person {
   readonly dossierId?: string | null | undefined
   readonly recipient?: string | null | undefined
   readonly correlationId?: string | null | undefined
-  /** One entry. */
   readonly metadata?: Readonly<Record<string, string>> | null | undefined
 }
 
@@ -44,10 +43,8 @@ const ROWS_MAX = 200
 /** Longer than a step takes. After a crash it is how long an erasure stands still. */
 const LEASE = Duration.seconds(60)
 const PAUSE = Duration.millis(200)
-/** While a found message is under way. */
 const PATIENCE = Duration.seconds(2)
 
-/** One step of one erasure; false when none had work. */
 export const eraseOnce = Effect.fnUntraced(function* () {
   const erasures = yield* Erasures
   const job = yield* erasures.take(LEASE)

@@ -39,7 +39,6 @@ const asOfIn = (unreadSince: DateTime.Utc | null, now: DateTime.Utc): AsOf =>
     ? { asOf: now, behindSeconds: 0 }
     : { asOf: unreadSince, behindSeconds: Duration.toSeconds(DateTime.distance(unreadSince, now)) }
 
-/** A reading stays true: a projection only gets nearer to the facts of that time. */
 const HOLDS = Duration.seconds(1)
 
 /** Ask before the rows are read: the answer is then true of them. */

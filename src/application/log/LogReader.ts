@@ -17,7 +17,6 @@ import { tail } from "./tail.ts"
 export class LogReader extends Context.Service<
   LogReader,
   {
-    /** The next facts, at most `limit`; none when the reader has read all. */
     readonly read: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
     /** Answers when `read` may have more. Call it after an empty answer. */
     readonly news: (after: Position | null) => FromStore<void>
@@ -26,14 +25,12 @@ export class LogReader extends Context.Service<
      * have been, so they are read again. Once for each name.
      */
     readonly begin: (reader: string) => Effect.Effect<void>
-    /** The present end of the log. */
     readonly end: FromStore<Position | null>
     /**
      * The stream of each message among the facts, from its beginning at least to the last of these facts. Forgotten
      * messages have none.
      */
     readonly streams: (facts: ReadonlyArray<LoggedFact>) => FromStore<ReadonlyMap<MessageId, History>>
-    /** The org of each stream among the facts; absent where it is unknown. */
     readonly orgs: (facts: ReadonlyArray<LoggedStream>) => FromStore<ReadonlyMap<string, OrgId>>
   }
 >()("posthaste/application/log/LogReader") {
@@ -80,7 +77,6 @@ export class LogReader extends Context.Service<
   )
 }
 
-/** The time that read facts stay in memory. */
 const KEPT_NANOS = Duration.toNanosUnsafe("10 minutes")
 
 const PAGES_MAX = 4

@@ -24,7 +24,6 @@ export interface FeedFilter extends Pick<MessageFilter, (typeof ofMessages)[numb
   readonly type?: string
 }
 
-/** The message after the fact. */
 export type FeedMessage = Pick<MessageView, "id" | "eventType" | (typeof ofMessages)[number]>
 
 export interface FeedFact {
@@ -35,7 +34,6 @@ export interface FeedFact {
 
 export interface FeedPage<A> {
   readonly items: ReadonlyArray<A>
-  /** The position after which the next page begins. */
   readonly position: Position | null
   /** The log has no newer facts at all, of any org. */
   readonly isEnd: boolean
@@ -45,10 +43,8 @@ const PAGE = 200
 
 export const typeOf = ({ name }: Pick<LoggedFact, "name">): string => name.slice(0, name.indexOf("@"))
 
-/** Facts between two yields. */
 const TOGETHER = 25
 
-/** The org's matching facts among the next facts of the log, each converted by `tell`. */
 export const readFeed = Effect.fnUntraced(function* <A>(
   orgId: OrgId,
   filter: FeedFilter,
@@ -79,7 +75,6 @@ export const readFeed = Effect.fnUntraced(function* <A>(
   return { items, position: facts.at(-1)!.position, isEnd: false }
 })
 
-/** The message after each of these facts; forgotten ones are absent. */
 const messagesOf = Effect.fnUntraced(function* (facts: ReadonlyArray<LoggedFact>) {
   const streams = yield* (yield* LogReader).streams(facts)
   return new Map(

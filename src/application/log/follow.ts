@@ -31,7 +31,6 @@ const stepFrom = Effect.fnUntraced(function* <A, E, R>(
   return { position: last.position, isMoved: yield* (yield* Followers).advance(name, from, last.position) }
 })
 
-/** One step from the follower's position; false without facts. */
 export const followOnce = Effect.fnUntraced(function* <A, E, R>(name: Follower, atOnce: number, step: StepOf<A, E, R>) {
   return (yield* stepFrom(name, yield* (yield* Followers).position(name), atOnce, step)) !== null
 })

@@ -22,7 +22,6 @@ type Store = EventStore["Service"]
 const STREAMS_MAX = 20_000
 /** The part of them that may have ended while more are open than there is room for: as many as in a few pages. */
 const ENDED_PART = 0.2
-/** The part of a full memory that is forgotten at once. */
 const FORGOTTEN_PART = 0.05
 /** Facts between two yields: about a millisecond. */
 const YIELD_EVERY = 200
@@ -78,7 +77,6 @@ const ORGS_MAX = 50_000
 
 const decodeOrg = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ orgId: Schema.optionalKey(OrgId) })))
 
-/** Null where the fact names none, or can't be read at all. */
 const orgIn = (data: string): OrgId | null => Option.getOrNull(decodeOrg(data))?.orgId ?? null
 
 export const orgsOf = (
@@ -158,7 +156,6 @@ const recentStreams = (max: number) => {
       open.clear()
       ended.clear()
     },
-    /** Called anew with each fact. */
     keep: (id: MessageId, stream: Array<StoredFact>): void => {
       forget(id)
       const last = stream.at(-1)!.fact.type

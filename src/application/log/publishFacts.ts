@@ -19,7 +19,6 @@ import { typeOf } from "./feed.ts"
 import { follow } from "./follow.ts"
 import { LogReader } from "./LogReader.ts"
 
-/** A fact of a message, with fields for a consumer's filter. */
 export interface OutgoingFact {
   readonly messageId: MessageId
   readonly version: number
@@ -28,9 +27,7 @@ export interface OutgoingFact {
   /** JSON text of the kept part: it names no person. */
   readonly data: string
   readonly queued: MessageQueued
-  /** The status after it. */
   readonly status: string
-  /** Null for any fact that makes no dead letter. */
   readonly deadLetter: DeadLetter | null
 }
 
@@ -43,7 +40,6 @@ export interface DeadLetter {
 
 const TASK = "publishing facts"
 const AT_ONCE = 500
-/** Messages whose last version is remembered. */
 const KNOWN_MAX = 50_000
 
 /** The place in the log where facts begin to go out, the first time that there is a broker. */
@@ -56,12 +52,10 @@ export const beginFacts = Effect.fnUntraced(function* (start: FactStart) {
   yield* (yield* Followers).begin("facts", position)
 })
 
-/** Runs until `publish` fails. It waits while the store is away. */
 export const publishFacts = Effect.fnUntraced(function* <E, R>(
   publish: (facts: ReadonlyArray<OutgoingFact>) => Effect.Effect<unknown, E, R>
 ) {
   const outage = outageOf(yield* StoreHealth, TASK)
-  /** The last version of each message that went out from here. */
   const known = new Map<MessageId, number>()
   const step = yield* follow(
     "facts",
@@ -95,7 +89,6 @@ const outgoingOf = Effect.fnUntraced(function* (
   const reached = new Map<MessageId, number>()
   for (const { messageId, version } of facts) {
     const history = messageId === null ? undefined : streams.get(messageId)
-    // Not of a message, or of a forgotten one.
     if (messageId === null || history === undefined) continue
     const before = reached.get(messageId) ?? known.get(messageId) ?? version - 1
     for (let next = before + 1; next <= version; next++) outgoing.push(yield* outgoingAt(messageId, history, next))

@@ -61,10 +61,8 @@ const shown = ({ version, at, ...recorded }: StreamFact): StreamFact => ({
   data: wholeOf(recorded)
 })
 
-/** The facts of a journal that are read at once, until a page has its bytes. */
 const AT_ONCE = 100
 
-/** `facts` has one more than the page where another page follows. */
 const pageOf = (facts: ReadonlyArray<StreamFact>, limit: number): Page<StreamFact> => {
   const items = facts.slice(0, limit)
   return { items, nextCursor: facts.length > limit ? String(items.at(-1)!.version) : null }

@@ -10,7 +10,6 @@ import { Pulse } from "../ports/Pulse.ts"
 const RECENT_MAX = 20_000
 const TAIL_AT_ONCE = 2_000
 const PAGES_MAX = 4
-/** The time that the last answer of the store serves the next reader. */
 const FRESH = Duration.toMillis("20 millis")
 const LOOK_MIN_MS = 50
 /** The delay when a ring is lost. */
@@ -18,7 +17,6 @@ const LOOK_MAX_MS = 2_000
 /** The longest wait of a reader at a position that the tail has not come to. */
 const ELSEWHERE_MAX = "30 seconds"
 
-/** Begins at the end of the log at the first read. */
 export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
   const scope = yield* Effect.scope
   const { wait } = (yield* Pulse).listener("log")
@@ -101,7 +99,6 @@ export const tail = Effect.fnUntraced(function* (store: EventStore["Service"]) {
     yield* Effect.ignore(look)
     if (last() > before) {
       pause = LOOK_MIN_MS
-      // Facts collect meanwhile, and cost less together.
       return yield* Effect.sleep(LOOK_MIN_MS)
     }
     pause = (yield* wait(pause)) ? LOOK_MIN_MS : Math.min(pause * 1.5, LOOK_MAX_MS)

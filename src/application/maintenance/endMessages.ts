@@ -13,7 +13,6 @@ import { type Stored, Telemetry } from "../ports/Telemetry.ts"
 
 const AT_ONCE = 500
 
-/** Ends all whose time is over by now; answers their number. */
 export const endMessagesOnce = Effect.fnUntraced(function* () {
   const views = yield* MessageViews
   const now = yield* DateTime.now

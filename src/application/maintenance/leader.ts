@@ -39,14 +39,11 @@ export class Leadership extends Context.Service<
     })
   )
 
-  /** A process that always leads. */
   static readonly always = Layer.succeed(Leadership, { told: () => {}, holds: () => true })
 }
 
-/** The pause of a loop whose process does not lead. */
 const LOOK_EVERY = "1 second"
 
-/** Repeats the job while this process leads. */
 export const maintain = <R>({ name, every, step }: Job<R>): Effect.Effect<never, never, R | Leadership> =>
   Effect.flatMap(Leadership, ({ holds }) =>
     background(

@@ -10,7 +10,6 @@ import { readInstallation } from "../processes/Troubles.ts"
 
 const STALL_FROM = Duration.seconds(1)
 
-/** `self` names this process, which leads. */
 export const readFigures = (self: string, destinations: ReadonlyArray<DestinationId>) => ({
   name: "reading figures for the metrics",
   every: Duration.seconds(10),

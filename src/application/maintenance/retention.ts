@@ -10,10 +10,8 @@ import { type Before, Retention } from "../ports/Retention.ts"
 const STEP_MAX_MS = 100
 const [AT_ONCE_MIN, AT_ONCE_FIRST, AT_ONCE_MAX] = [100, 1_000, 20_000]
 const DESTINATIONS_AT_ONCE = 1_000
-/** The bounds of the pause between passes. */
 const EVERY = Duration.hours(1)
 const OFTEN = Duration.minutes(1)
-/** The share of the kept time between two passes. */
 const SHARE = 24
 
 export interface Lives {
@@ -21,7 +19,6 @@ export interface Lives {
   readonly keep: Duration.Duration | null
   /** Of dead letters, of messages SENT, and of destinations from their removal; null: for ever. */
   readonly keepDead: Duration.Duration | null
-  /** The most days of an org's own settings; null: no bound. */
   readonly daysMax: number | null
 }
 
@@ -39,7 +36,6 @@ export const forgetEnded = Effect.fnUntraced(function* ({ keep, keepDead, daysMa
       return removed === null ? { removed: 0, next: null } : { removed, next }
     })
   )
-  // An event goes once its messages are gone.
   const events = yield* inSteps((from, limit) => retention.forgetEvents(before, from, limit))
   if (before.dead === null) return { messages, events, destinations: 0 }
   const journals = new Map([...(yield* Channels)].map(([name, { journal }]) => [name, journal]))

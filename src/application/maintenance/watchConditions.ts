@@ -13,10 +13,8 @@ import { Processes } from "../ports/Processes.ts"
 
 type Last = Pick<JournalFact, "version" | "name" | "data">
 
-/** The last fact of each journal; null for one without facts. */
 export type Remembered = Map<string, Last | null>
 
-/** One look for every target. */
 export const watchConditionsOnce = Effect.fnUntraced(function* (remembered: Remembered) {
   const targets = yield* allAlertTargets
   if (targets.length === 0) return

@@ -20,11 +20,9 @@ export type CallerCommand = (typeof callerCommands)[number]
 
 type CommandAt = (now: DateTime.Utc) => MessageCommand
 
-/** The law forbids the command in this status; `allowed` names the commands that it allows. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
   status: Schema.String,
   allowed: Schema.Array(Schema.Literals(callerCommands)),
-  /** It has the most replays of a message. */
   wasReplayedOften: Schema.Boolean
 }) {}
 
@@ -47,7 +45,6 @@ const leaves = {
   DismissMessage: "MessageDismissed"
 } as const
 
-/** The message as it is now, if this very command was obeyed before. */
 export const obeyedBefore = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, type: PlainCommand) {
   const actor = yield* CommandedBy
   const { facts } = yield* loadStream(orgId, id)

@@ -26,7 +26,6 @@ export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Mes
   if (opening?.type !== "MessageQueued") return yield* new MessageNotFound({ id })
   const message = replay(history.map(({ fact }) => fact))
   const { channel, destination } = opening
-  // Destination and org hold up only waiting messages.
   const holds = isWaiting(message)
     ? { ...(yield* readSituation(channel, destination, at)), suspension: yield* readSuspension(orgId, at) }
     : { ...nothingHolds, suspension: null }
@@ -49,7 +48,6 @@ const nothingKnown: Omit<Present, "suspension" | "pause" | "disabling" | "circui
   workers: null
 }
 
-/** The surroundings without a history. */
 const presentOf = Effect.fnUntraced(function* (
   orgId: OrgId,
   id: MessageId,
@@ -75,7 +73,6 @@ const presentOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Null when it was forgotten meanwhile. */
 const headOf = Effect.fnUntraced(function* (id: MessageId) {
   const { facts } = yield* (yield* EventStore).load(id)
   const view = viewOf(id, facts)

@@ -33,7 +33,6 @@ export const hurryMessage = Effect.fnUntraced(function* (orgId: OrgId, id: Messa
   return yield* new MessageBusy({ id })
 })
 
-/** Null when another writer was first. */
 const hurryOnce = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   const { version, facts: history } = yield* loadStream(orgId, id)
   const message = replay(history.map(({ fact }) => fact))
@@ -62,7 +61,6 @@ const hurryOnce = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   return null
 })
 
-/** Its row in the queue, by its facts. */
 const waitingOf = (messageId: MessageId, message: Message, version: number) => {
   const { destination, epoch, attempt } = message.progress
   return { messageId, lane: destination!, dueAt: attentionAt(message)!, version, epoch, attempt }

@@ -9,7 +9,6 @@ import type { PageRequest } from "../errors.ts"
 import { EventStore, type Stream } from "../ports/EventStore.ts"
 import { type MessageFilter, MessageViews } from "../ports/MessageViews.ts"
 
-/** Null: of all orgs. */
 export const listMessages = Effect.fnUntraced(function* (
   orgId: OrgId | null,
   filter: MessageFilter,
@@ -21,7 +20,6 @@ export const listMessages = Effect.fnUntraced(function* (
   return { items: views, nextCursor }
 })
 
-/** The streams of these messages, without unreadable ones. */
 export const loadReadable = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
   if (ids.length === 0) return new Map<MessageId, Stream>()
   const { loadMany } = yield* EventStore

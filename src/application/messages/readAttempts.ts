@@ -16,7 +16,6 @@ import { Channels } from "../ports/Channels.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import { loadStream } from "./readMessage.ts"
 
-/** A cursor is the number of attempts before it. */
 export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, { cursor, limit }: PageRequest) {
   const { facts } = yield* loadStream(orgId, id)
   // A stream that was loaded is one of a message.
@@ -53,7 +52,6 @@ const isBeyond = (place: AttemptPlace, end: AttemptPlace): boolean =>
 
 type CallOf = (settings: number) => Call | null
 
-/** The calls of its destination by version of its settings. */
 const callsOf = Effect.fnUntraced(function* ({ orgId, channel, destination }: MessageQueued) {
   const history = yield* configurationHistory(channel, destination)
   // The present settings, for a journal that does not tell them.

@@ -14,7 +14,6 @@ export class MessageParked extends Schema.TaggedError<MessageParked>()("MessageP
   at: Schema.DateTimeUtc
 }) {}
 
-/** The stream of a message, if it belongs to the org. */
 export const loadStream = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   const stream = yield* Effect.catchDefect((yield* EventStore).load(id), (defect) => unreadable(orgId, id, defect))
   const opening = stream.facts[0]?.fact
@@ -28,7 +27,6 @@ const unreadable = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, def
   return found === null ? yield* Effect.die(defect) : yield* new MessageParked({ at: found.at })
 })
 
-/** The message now, or as known at a time; not found before it was accepted. */
 export const readMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
   const { facts } = yield* loadStream(orgId, id)
   const view = viewOf(id, upTo(facts, at))
@@ -48,7 +46,6 @@ export const upTo = <Fact extends { readonly at: DateTime.Utc }>(
   return later === -1 ? facts : facts.slice(0, later)
 }
 
-/** Every fact with the status of the message after it. */
 export const readEvents = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   return timeline((yield* loadStream(orgId, id)).facts).steps
 })

@@ -10,7 +10,6 @@ import { acceptMessages } from "../accept/acceptMessage.ts"
 import { Bodies } from "../ports/Bodies.ts"
 import { loadStream, MessageNotFound } from "./readMessage.ts"
 
-/** The body was erased: there is nothing to send or to show. */
 export class BodyErased extends Schema.TaggedError<BodyErased>()("BodyErased", { id: Schema.String }) {}
 
 /** Null keeps the old message's own. */
@@ -20,7 +19,6 @@ export interface Instead {
   readonly idempotencyKey: string | null
 }
 
-/** `replayId`: the replay that sends it. */
 export const resendMessage = Effect.fnUntraced(function* (
   orgId: OrgId,
   id: MessageId,
@@ -50,7 +48,6 @@ export const resendMessage = Effect.fnUntraced(function* (
   return acceptance!
 })
 
-/** The exact text that is delivered. */
 export const readBody = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId) {
   yield* loadStream(orgId, id)
   const body = yield* (yield* Bodies).load(id)

@@ -13,15 +13,11 @@ export class LimitReached extends Schema.TaggedError<LimitReached>()("LimitReach
   of: Schema.Literals(["org", "key"]),
   limit: Schema.String,
   allowed: Schema.Number,
-  /** When it may be worth asking again. */
   afterSeconds: Schema.Int
 }) {}
 
-/** A request to accept something. */
 export interface Asked {
-  /** Messages or events. */
   readonly count: number
-  /** In all. */
   readonly bytes: number
   /** Null: no key with limits. */
   readonly key: { readonly id: string; readonly limits: Rates } | null
@@ -33,7 +29,6 @@ export class Admission extends Context.Service<
   Admission,
   {
     readonly accept: (org: OrgId, asked: Asked) => Effect.Effect<void, LimitReached | StoreUnavailable>
-    /** Admits one more. */
     readonly another: (
       org: OrgId,
       what: "destinations" | "replays",
@@ -49,7 +44,6 @@ export class Admission extends Context.Service<
 >()("posthaste/application/orgs/Admission") {}
 
 const COUNTED_MS = 2_000
-/** Seconds after which it may be worth asking for one more. */
 const afterSecondsOf = { waiting: 5, replays: 30, feeds: 30, destinations: LATER_SECONDS } as const
 
 const hasAsMany = (limit: keyof typeof afterSecondsOf, allowed: number) =>
@@ -63,7 +57,6 @@ const ratesOf = (of: "org" | "key", id: string, rates: Rates) =>
     return perSecond === undefined ? [] : [{ of, limit, bucket: `${limit} of ${of} ${id}`, rate: { perSecond } }]
   })
 
-/** `standard` holds for an org without its own limit. */
 export const layer = (standard: Limits) =>
   Layer.effect(
     Admission,

@@ -15,7 +15,6 @@ export const LATER_SECONDS = 3_600
 const NAMES_MAX = 10_000
 
 export interface Buckets {
-  /** Seconds until anything is left; 0 while something is. */
   readonly waitOf: (name: string, rate: Rate) => number
   readonly take: (name: string, rate: Rate, count: number) => void
 }

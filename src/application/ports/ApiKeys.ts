@@ -7,13 +7,9 @@ import type { Rates } from "./Orgs.ts"
 export interface KeyTerms {
   readonly name: string
   readonly scopes: Scopes
-  /** Null: never. */
   readonly expiresAt: DateTime.Utc | null
-  /** CIDRs that it may be used from; null: from anywhere. */
   readonly networks: ReadonlyArray<string> | null
-  /** Beside those of its org. */
   readonly limits: Rates
-  /** The beginning of its text, for people to know it by. */
   readonly prefix: string | null
 }
 
@@ -38,15 +34,12 @@ export class ApiKeys extends Context.Service<
   ApiKeys,
   {
     readonly create: (orgId: OrgId, terms: KeyTerms, keyHash: string) => FromStore<ApiKey>
-    /** Null for an unknown key. The caller checks scopes and expiry. */
     readonly holderOf: (keyHash: string) => FromStore<Holder | null>
     /** Notes a use. Stored within a minute: a crash may forget the last use. */
     readonly used: (id: string) => Effect.Effect<void>
     /** The keys among these that are good at this moment, uncached. */
     readonly living: (ids: ReadonlyArray<string>) => FromStore<ReadonlySet<string>>
-    /** Keys that were not revoked; null: of all orgs. */
     readonly list: (orgId: OrgId | null) => FromStore<ReadonlyArray<ApiKey>>
-    /** False when there was no such living key of the org; null: of any org. */
     readonly revoke: (id: string, orgId: OrgId | null) => FromStore<boolean>
   }
 >()("posthaste/application/ports/ApiKeys") {}

@@ -3,10 +3,8 @@ import type { Restoration } from "../../domain/message/explanation/surroundings.
 import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { LoggedFact, Position } from "./EventStore.ts"
 
-/** A fact outside of a store, without a place in a log. */
 export type ArchivedFact = Omit<LoggedFact, "messageId" | "position">
 
-/** Another process wrote to the stream meanwhile. */
 export class NotContinued extends Schema.TaggedError<NotContinued>()("NotContinued", {
   stream: Schema.String,
   version: Schema.Int
@@ -30,9 +28,8 @@ export class Archive extends Context.Service<
   Archive,
   {
     readonly byStream: (after: LoggedFact | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
-    /** By version. Streams that do not exist are absent. */
     readonly streams: (names: ReadonlyArray<string>) => FromStore<ReadonlyMap<string, ReadonlyArray<LoggedFact>>>
-    /** The times at which the store was restored from a backup. Oldest first. */
+    /** Times of restoring the store from a backup. Oldest first. */
     readonly restorations: FromStore<ReadonlyArray<Restoration>>
     readonly order: Order.Order<Position>
     readonly restore: (facts: ReadonlyArray<ArchivedFact>) => Effect.Effect<void, NotContinued | StoreUnavailable>

@@ -28,7 +28,6 @@ export interface TimelineItem extends Pick<AuditItem, "id" | "at" | "actor" | "d
   readonly dossierId: string
   readonly activity: Activity
   readonly channel: ChannelName
-  /** Null for an activity without a message, or about one that was refused. */
   readonly messageId: MessageId | null
 }
 
@@ -55,7 +54,6 @@ export class AuditTrail extends Context.Service<
 
 const placeIn = ({ stream, version, at, actor }: LoggedFact) => ({ id: `${stream}.${version}`, at, actor })
 
-/** A fact that tells an operation, as `list` has it. */
 export const itemOf = (orgId: OrgId, fact: LoggedFact): AuditItem => ({ orgId, ...placeIn(fact), ...entryOf(fact)! })
 
 /** A fact that tells an activity, as `timeline` has it. `channel` is the message's. */

@@ -3,13 +3,10 @@ import type { CircuitStatus } from "../../domain/circuit/machine.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
-/** The messages that wait for one destination. */
 export interface Backlog {
   /** At most `WAITING_MAX`. */
   readonly waiting: number
-  /** The due time of the first of them. */
   readonly oldestDueAt: DateTime.Utc | null
-  /** Handed to workers and not handed back. */
   readonly inFlight: number
 }
 
@@ -23,11 +20,9 @@ export interface BacklogFilter {
   readonly channel?: ChannelName
   readonly paused?: boolean
   readonly circuit?: CircuitStatus
-  /** True for destinations with waiting messages, false for those without. */
   readonly waiting?: boolean
 }
 
-/** The messages before a waiting message. */
 export interface Turn {
   /** The message at the head of its line, when that is another one. */
   readonly head: MessageId | null

@@ -9,7 +9,6 @@ export type AttemptPlace = Pick<AttemptResponse, "epoch" | "attempt">
 export interface Responses {
   /** By `epoch/attempt`. */
   readonly answers: ReadonlyMap<string, Pick<AttemptResponse, "body" | "headers">>
-  /** The last of them where others follow, else null. */
   readonly end: AttemptPlace | null
 }
 
@@ -17,10 +16,8 @@ export interface Responses {
 export class Bodies extends Context.Service<
   Bodies,
   {
-    /** The exact text to deliver; null when it was erased or never existed. */
     readonly load: (id: MessageId) => FromStore<string | null>
     readonly responses: (id: MessageId, from?: AttemptPlace) => FromStore<Responses>
-    /** Removes body and responses; false when there were none. */
     readonly erase: (id: MessageId) => FromStore<boolean>
   }
 >()("posthaste/application/ports/Bodies") {}

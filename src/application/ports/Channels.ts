@@ -18,17 +18,13 @@ export interface OutboundMessage
   readonly messageId: MessageId
   readonly epoch: number
   readonly attempt: number
-  /** The trace that the receiver may join. */
   readonly traceparent?: string
-  /** The exact text to deliver. */
   readonly body: string
 }
 
 export interface Reply {
   readonly outcome: AttemptOutcome
-  /** The destination's answer, capped; null without one. */
   readonly responseBody: string | null
-  /** Absent where nothing was asked of the network. */
   readonly exchange?: Exchange
   /** Of the answer, capped, without possible secrets. */
   readonly responseHeaders?: Headers
@@ -54,9 +50,7 @@ export interface Connection<Settings extends DestinationSettings> {
   readonly reconcile?: (message: Doubted, to: OpenDestination<Settings>) => Effect.Effect<Reply>
 }
 
-/** The destination that a request names, before it is looked up. */
 export interface Addressee {
-  /** The recipient as it is stored, sent and shown. */
   readonly to: string
   /** An id or a public key; null: the only one. */
   readonly destination: string | null
@@ -67,13 +61,9 @@ export class OwnershipNotKnown extends Schema.TaggedError<OwnershipNotKnown>()("
   message: Schema.String
 }) {}
 
-/** A named secret beside the settings. */
 export interface SecretField<Settings extends DestinationSettings = DestinationSettings> {
   readonly schema: Schema.Codec<string, string>
-  /**
-   * Generates a secret that was left out; only the answer to that request shows it, unless it rotates. Absent:
-   * required.
-   */
+  /** Generates a secret that was left out. Absent: required. */
   readonly generate?: (settings: Settings) => Redacted.Redacted
   /**
    * The public half of a secret, kept in the clear and shown with the destination. The secret itself never leaves; only
@@ -84,7 +74,6 @@ export interface SecretField<Settings extends DestinationSettings = DestinationS
     readonly description: string
     readonly of: (secret: Redacted.Redacted) => string | null
   }
-  /** True if a change may replace it. */
   readonly replaceable: boolean
   /**
    * True if it can be rotated: until the grace ends the channel also uses the ones before it
@@ -93,9 +82,8 @@ export interface SecretField<Settings extends DestinationSettings = DestinationS
   readonly rotates?: true
   /** A request from outside asks by it whether the secret is known (`Destinations.knowsLookup`). */
   readonly lookup?: true
-  /** It is sent nowhere, so a destination that moves to another place keeps it. */
   readonly staysHere?: true
-  /** Other forms that an answer may repeat (destinations/masking.ts). */
+  /** Other forms that an answer may repeat. */
   readonly alsoWritten?: (secret: string) => ReadonlyArray<string>
   /**
    * A part of a setting's text, such as the password in a URL, without a field of its own: it is taken out before
@@ -107,14 +95,12 @@ export interface SecretField<Settings extends DestinationSettings = DestinationS
   }
 }
 
-/** A destination as a request would make it. New secrets are given, existing ones only named. */
+/** New secrets are given, existing ones only named. */
 export interface DestinationDraft<Settings extends DestinationSettings> {
   readonly settings: Settings
   readonly secretNames: ReadonlyArray<string>
   readonly secrets: Readonly<Record<string, string>>
-  /** The settings that were named in the request. */
   readonly given: ReadonlyArray<string>
-  /** Null when it is created. */
   readonly before: Settings | null
 }
 
@@ -125,7 +111,6 @@ export interface DestinationDraft<Settings extends DestinationSettings> {
 export interface Channel<Settings extends DestinationSettings = DestinationSettings> {
   /** In facts, messages and the API, for ever. */
   readonly name: ChannelName
-  /** The prefix of the journals of its destinations, for ever. */
   readonly journal: string
   /** The path of its destinations in the API, such as `webhook-endpoints`. */
   readonly path: string
@@ -134,12 +119,10 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   /** The noun for one destination, such as `a` `webhook endpoint`; an s makes the plural. */
   readonly article: "a" | "an"
   readonly noun: string
-  /** A request that makes a destination, for OpenAPI. */
   readonly example: Readonly<Record<string, unknown>>
   /** Its own and those of every kind (`commonSettings`). */
   readonly settings: { readonly [Name in keyof Settings]: Setting }
   readonly secrets: Readonly<Record<string, SecretField<Settings>>>
-  /** The number of secrets that an owner may add. */
   readonly ownSecretsMax: number
   /** The faults of a draft, field by field, for its owner. None repeats a secret. */
   readonly faultsOf: (draft: DestinationDraft<Settings>) => ReadonlyArray<Fault>
@@ -154,11 +137,8 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly addresseeOf: (
     request: Pick<OutboundMessage, "to" | "templateCode" | "body">
   ) => Result.Result<Addressee, ReadonlyArray<Fault>>
-  /** The field of a request that names the destination. */
   readonly addressField: string
-  /** True if a message may have a `routingKey`. */
   readonly takesRoutingKey?: true
-  /** The policy where neither message, destination nor org has one. */
   readonly retry: RetryPolicy
   /** True if a message reaches a person: then a dossier's consent is needed first. */
   readonly reachesPerson: boolean
@@ -167,7 +147,6 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
    * given again. Absent: the owner can't choose them.
    */
   readonly placesOf?: (settings: Settings) => ReadonlyArray<string>
-  /** The call under these settings, without secrets. */
   readonly callOf: (settings: Settings) => Call | null
   /** True if the far side drops a duplicate by the message's id. */
   readonly dedupes: boolean | ((settings: Settings) => boolean)
@@ -177,9 +156,7 @@ export interface Channel<Settings extends DestinationSettings = DestinationSetti
   readonly goneStatus?: number
   /** The time of failing attempts after which a destination is disabled; null or absent: never. */
   readonly disableAfterMs?: (settings: Settings) => number | null
-  /** The error code of an attempt whose destination is removed. */
   readonly missing: FailureCode
-  /** Connections close with the scope. */
   readonly open: Effect.Effect<Connection<Settings>, never, Scope.Scope>
 }
 

@@ -5,20 +5,16 @@ import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 
-/** One worker's observations of one destination since its last report. */
 export interface Report {
   readonly destination: DestinationId
-  /** The generation of the circuit when the messages were claimed. */
   readonly generation: number
   /** An attempt succeeded; failures before it no longer count. */
   readonly succeeded: boolean
-  /** In a row, since then. */
   readonly failures: number
 }
 
 export interface PresentCircuit {
   readonly circuit: Circuit
-  /** The version of its last fact. */
   readonly generation: number
   /** By the store's clock, which all workers share. */
   readonly now: DateTime.Utc
@@ -38,13 +34,10 @@ export class Circuits extends Context.Service<
   Circuits,
   {
     readonly present: (destination: DestinationId) => FromStore<PresentCircuit>
-    /** In the order of `destinations`. */
     readonly states: (destinations: ReadonlyArray<DestinationId>) => FromStore<ReadonlyArray<CircuitState>>
     /** At most one report per destination. Each of the current generation is answered with the state after it. */
     readonly report: (reports: ReadonlyArray<Report>) => FromStore<ReadonlyMap<DestinationId, CircuitState>>
-    /** Also of a removed destination; null for an unknown one. */
     readonly orgOf: (destination: DestinationId) => FromStore<OrgId | null>
-    /** `after` is the state of the circuit once the facts are written. */
     readonly append: (
       destination: DestinationId,
       generation: number,

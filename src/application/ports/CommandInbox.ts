@@ -2,28 +2,23 @@ import { Context, type DateTime, type Duration } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 
-/** Bytes of one command; the same as of a request over HTTP. */
 export const COMMAND_MAX = 256 * 1024
 /** The bytes after which an answer ends: all of it is in memory at once. */
 export const COMMANDS_BYTES = 4 * 1024 * 1024
 
-/** A command from its caller's own transaction, not judged. */
 export interface GivenCommand {
   /** Its place among the commands. Opaque. */
   readonly place: { readonly tx: string; readonly n: string }
-  /** The id that its caller was given. */
   readonly id: string
   readonly orgId: string
   readonly type: string
   readonly key: string | null
   /** JSON text, with every digit that the caller wrote. */
   readonly request: string
-  /** The W3C trace of its caller. */
   readonly traceparent: string | null
 }
 
 export interface RefusedCommand extends Omit<GivenCommand, "place" | "traceparent"> {
-  /** The problem document, as JSON text. */
   readonly problem: string
   readonly at: DateTime.Utc
 }
@@ -31,7 +26,6 @@ export interface RefusedCommand extends Omit<GivenCommand, "place" | "traceparen
 /** The result of a command; without problem and `became` it became what its id says. */
 export interface Settlement {
   readonly command: GivenCommand
-  /** JSON text of the problem document; null when it was accepted. */
   readonly problem: string | null
   /** The id of the earlier result of its key. */
   readonly became: string | null
@@ -56,7 +50,6 @@ export class CommandInbox extends Context.Service<
       seen: string | null,
       limit: number
     ) => FromStore<{ readonly seen: string | null; readonly commands: ReadonlyArray<GivenCommand> }>
-    /** The approximate time of the oldest unsettled command. */
     readonly waitingSince: FromStore<DateTime.Utc | null>
     readonly settle: (settlements: ReadonlyArray<Settlement>) => FromStore<void>
     readonly refused: (orgId: OrgId, id: string) => FromStore<RefusedCommand | null>

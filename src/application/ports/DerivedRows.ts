@@ -7,14 +7,12 @@ import type { ReplayRequested } from "../../domain/replay/facts.ts"
 import type { FromStore } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
 
-/** The place of a message by its facts up to `version`. */
 export interface ExpectedMessage {
   readonly messageId: MessageId
   readonly version: StreamVersion
   readonly place: Place
 }
 
-/** The rows of one message, all at one moment. */
 export interface ComparedMessage {
   /** It is once where its facts put it, or parked. */
   readonly isPlaced: boolean
@@ -23,7 +21,6 @@ export interface ComparedMessage {
   readonly listed: { readonly version: StreamVersion; readonly row: unknown } | null
 }
 
-/** Wrong rows of a table, with a few examples in words. */
 export interface Finding {
   readonly table: string
   readonly count: number
@@ -72,7 +69,6 @@ export class DerivedRows extends Context.Service<
   {
     readonly compare: (messages: ReadonlyArray<ExpectedMessage>) => FromStore<ReadonlyMap<MessageId, ComparedMessage>>
     readonly strays: FromStore<ReadonlyArray<Finding>>
-    /** `after` is the `next` of the page before; null begins. */
     readonly ready: (
       after: string | null,
       limit: number
@@ -82,7 +78,6 @@ export class DerivedRows extends Context.Service<
     /** Restores that events became these messages. */
     readonly restoreFanOut: (messages: ReadonlyArray<RestoredMessageOfEvent>) => FromStore<void>
     readonly restoreQueue: (rows: ReadonlyArray<Restored>) => FromStore<number>
-    /** Removes rows of the queue as they were found. */
     readonly dropReady: (rows: ReadonlyArray<ReadyRow>) => FromStore<void>
     readonly restoreCircuits: (
       circuits: ReadonlyArray<{ readonly destination: DestinationId; readonly state: CircuitState }>

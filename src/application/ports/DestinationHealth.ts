@@ -14,7 +14,6 @@ export type HealthState = Pick<HealthChange, "failingSince" | "lastFailedAt" | "
 export class DestinationHealth extends Context.Service<
   DestinationHealth,
   {
-    /** Null where no attempt has ended. */
     readonly read: (
       destination: DestinationId
     ) => FromStore<(HealthState & { readonly buckets: ReadonlyArray<HealthBucket> }) | null>
@@ -22,7 +21,6 @@ export class DestinationHealth extends Context.Service<
     readonly failing: (page: PageRequest) => FromStore<Page<HealthState & { readonly destination: DestinationId }>>
     /** Writes nothing and answers false when the run has left the step's `from`. */
     readonly project: (step: Step, changes: ReadonlyMap<DestinationId, HealthChange>) => FromStore<boolean>
-    /** Deletes up to `limit` rows of earlier generations; answers their number. */
     readonly clear: (limit: number) => FromStore<number>
   }
 >()("posthaste/application/ports/DestinationHealth") {}

@@ -9,7 +9,6 @@ import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
-/** The settings of a destination of any kind. Each channel adds its own (Channels.ts). */
 export interface DestinationSettings {
   readonly retry: RetryPolicy | null
   readonly rateLimit: RateLimit | null
@@ -22,13 +21,11 @@ export interface DestinationSettings {
 export const alertTargetTypes = ["webhook", "pagerduty"] as const
 export type AlertTargetType = (typeof alertTargetTypes)[number]
 
-/** Makes a destination an alert target: its messages are alerts only. */
 export interface Alerting {
   readonly type: AlertTargetType
   readonly events: ReadonlyArray<AlertEvent>
   /** The wait of a due message that makes an alert; null: none. */
   readonly oldestDueSeconds: number | null
-  /** Of all its alerts, in place of each one's own. */
   readonly severity: Severity | null
   readonly description: string | null
 }
@@ -38,12 +35,10 @@ export interface Destination<Settings extends DestinationSettings = DestinationS
   readonly orgId: OrgId
   readonly channel: ChannelName
   readonly settings: Settings
-  /** In alphabetical order. */
   readonly secretNames: ReadonlyArray<string>
   /** The public parts of its secrets (`SecretField.publishes`). */
   readonly published: Readonly<Record<string, string>>
   readonly alerting: Alerting | null
-  /** Messages are accepted and wait. */
   readonly paused: boolean
   /** Posthaste sends nothing until it is enabled; null while it is not disabled. */
   readonly disabledReason: string | null
@@ -55,13 +50,11 @@ export interface Destination<Settings extends DestinationSettings = DestinationS
   readonly updatedAt: DateTime.Utc
 }
 
-/** Null where its channel has none. */
 export const urlIn = ({ settings }: Pick<Destination, "settings">): URL | null =>
   "url" in settings && typeof settings.url === "string" ? URL.parse(settings.url) : null
 
 export type Secrets = Readonly<Record<string, Redacted.Redacted>>
 
-/** A secret that was rotated and is good until its grace ends. */
 export interface PreviousSecret {
   readonly name: string
   readonly secret: Redacted.Redacted
@@ -74,7 +67,6 @@ export const goodAt = (previous: ReadonlyArray<PreviousSecret>, now: DateTime.Ut
 
 export const PREVIOUS_MAX = 2
 
-/** A destination with its secrets in the open. */
 export interface OpenDestination<Settings extends DestinationSettings = DestinationSettings> {
   readonly destination: Destination<Settings>
   readonly secrets: Secrets
@@ -99,7 +91,6 @@ export interface DestinationChange {
   /** The version that the change was judged by; after another change the answer is null. */
   readonly of?: number
   readonly settings?: object
-  /** Null removes one. */
   readonly secrets?: Readonly<Record<string, Redacted.Redacted | null>>
   readonly lookup?: Redacted.Redacted
   readonly alerting?: Partial<Alerting>
@@ -138,7 +129,6 @@ export class Destinations extends Context.Service<
       destination: NewDestination
     ) => FromStore<Destination | "Taken">
     readonly get: (orgId: OrgId, id: DestinationId) => FromStore<Destination | null>
-    /** By id. The cursor is the last id. */
     readonly list: (
       orgId: OrgId,
       which: { readonly channel?: ChannelName; readonly alerting?: true },
@@ -160,7 +150,6 @@ export class Destinations extends Context.Service<
       ],
       OpenDestination | null
     >
-    /** To its owner; a fact tells of it. */
     readonly showSecret: ChangeOf<[name: string], OpenDestination | null>
     /**
      * Takes effect with its answer: no attempt is begun after it, save one whose start was being committed at that
@@ -183,16 +172,12 @@ export class Destinations extends Context.Service<
       channel: ChannelName,
       publicKeys: ReadonlyArray<string>
     ) => FromStore<ReadonlyMap<string, OpenDestination>>
-    /** True if a destination of any org has this lookup secret. */
     readonly knowsLookup: (channel: ChannelName, lookup: Redacted.Redacted) => FromStore<boolean>
-    /** Of all orgs, with these values among their settings. */
     readonly matching: (
       channel: ChannelName,
       settings: Readonly<Record<string, string | number | boolean>>
     ) => FromStore<ReadonlyArray<Destination>>
-    /** Of all orgs. */
     readonly alertTargets: FromStore<ReadonlyArray<Destination>>
-    /** The existing and removed destinations among these, of any org. */
     readonly among: (
       ids: ReadonlyArray<DestinationId>
     ) => FromStore<ReadonlyMap<DestinationId, Destination & { readonly removed: boolean }>>

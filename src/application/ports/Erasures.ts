@@ -11,7 +11,6 @@ export interface Erasure {
   readonly messages: number
   readonly events: number
   readonly requestedAt: DateTime.Utc
-  /** Null while it goes on. */
   readonly endedAt: DateTime.Utc | null
 }
 
@@ -49,7 +48,6 @@ export class Erasures extends Context.Service<
       messages: ReadonlyArray<MessageId>,
       events: ReadonlyArray<EventId>
     ) => FromStore<boolean>
-    /** Gives it back, to be taken again after the pause. */
     readonly back: (id: string, pause: Duration.Duration) => FromStore<void>
     /** Also erases what became no message. False, and it goes on, while a job over the person has not begun. */
     readonly close: (job: ErasureJob) => FromStore<boolean>

@@ -8,7 +8,6 @@ import type { Fault } from "../errors.ts"
 export class EventSchemas extends Context.Service<
   EventSchemas,
   {
-    /** The faults of a schema, each with its path; empty for a usable one. */
     readonly faultsOfSchema: (schema: unknown) => ReadonlyArray<Fault>
     /** The faults of the data, with paths below `data`. `version` names this very schema: it is prepared once. */
     readonly faultsOfData: (

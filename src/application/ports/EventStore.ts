@@ -8,7 +8,6 @@ import type { Headers } from "./Channels.ts"
 import type { JournalFact } from "./Journals.ts"
 import type { BatchId } from "./Queue.ts"
 
-/** The number of facts in a stream; 0 means the stream does not exist. */
 export type StreamVersion = number
 
 export interface Stream {
@@ -16,7 +15,6 @@ export interface Stream {
   readonly facts: ReadonlyArray<StoredFact>
 }
 
-/** Data that is stored with the first fact of a stream, or with a replay that brings another body. */
 export interface Opening {
   /** UTF-8 text, delivered byte for byte; or the text of the message's event. */
   readonly body: string | BodyOfEvent
@@ -43,7 +41,6 @@ export interface KeyHolder {
 export interface AttemptResponse {
   readonly epoch: number
   readonly attempt: number
-  /** Empty where there was none. */
   readonly body: string
   readonly headers: Headers | null
 }
@@ -59,7 +56,6 @@ export interface Append {
   readonly expected: StreamVersion
   readonly facts: ReadonlyArray<MessageFact>
   readonly at: DateTime.Utc
-  /** Null: Posthaste itself. */
   readonly actor: string | null
   /** The queue change of the last of these facts that has one. */
   readonly queue: QueueChange | null
@@ -85,9 +81,7 @@ export type AppendResult =
 export type Position = string
 
 export interface Extent {
-  /** The position of the last fact that `readAll` gives; null while there is none. */
   readonly head: Position | null
-  /** Approximate. */
   readonly facts: number
 }
 
@@ -95,7 +89,6 @@ export interface Extent {
 export interface LoggedFact extends JournalFact {
   /** `message-<id>`, `circuit-<destination>`, `replay-<id>`, … */
   readonly stream: string
-  /** Null when the fact is not about a message. */
   readonly messageId: MessageId | null
   readonly position: Position
 }
@@ -118,13 +111,10 @@ export class EventStore extends Context.Service<
   EventStore,
   {
     readonly load: (id: MessageId) => FromStore<Stream>
-    /** Unknown streams are absent. */
     readonly loadMany: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, Stream>>
     /** Answers in the order of the entries. */
     readonly append: (entries: ReadonlyArray<Append>) => FromStore<ReadonlyArray<AppendResult>>
-    /** Null while the key is free. */
     readonly acceptedUnder: (orgId: OrgId, key: string) => FromStore<KeyHolder | null>
-    /** `after` is exclusive; null starts at the beginning. */
     readonly readAll: (after: Position | null, limit: number) => FromStore<ReadonlyArray<LoggedFact>>
     /** The time of the first fact after a position; null when there is none. */
     readonly unreadSince: (after: Position | null) => FromStore<DateTime.Utc | null>

@@ -2,13 +2,11 @@ import { Context, type DateTime } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 
-/** An org's definition of a type of its events. */
 export interface EventTypeDefinition {
   readonly description: string | null
   /** JSON texts, as they were written. */
   readonly schema: string | null
   readonly example: string | null
-  /** True if an event that does not fit the schema is refused. */
   readonly enforce: boolean
 }
 
@@ -16,7 +14,6 @@ export interface EventType extends EventTypeDefinition {
   readonly id: string
   readonly orgId: OrgId
   readonly name: string
-  /** Changes with the definition. */
   readonly version: number
   readonly archived: boolean
   readonly createdAt: DateTime.Utc
@@ -27,7 +24,6 @@ export interface EventType extends EventTypeDefinition {
 export interface Entry {
   /** True if any type of the org is enforced and not archived: events of unknown types are then refused. */
   readonly isEnforced: boolean
-  /** Null when there is no such type, or it is archived. */
   readonly type: EventType | null
 }
 
@@ -39,11 +35,8 @@ export class EventTypes extends Context.Service<
     readonly create: (orgId: OrgId, name: string, definition: EventTypeDefinition) => FromStore<EventType | "Taken">
     /** Replaces the whole definition, and brings an archived type back. Null when there is none. */
     readonly change: (orgId: OrgId, name: string, definition: EventTypeDefinition) => FromStore<EventType | null>
-    /** Null when there is none that is not archived. */
     readonly archive: (orgId: OrgId, name: string) => FromStore<EventType | null>
-    /** Also an archived one. */
     readonly get: (orgId: OrgId, name: string) => FromStore<EventType | null>
-    /** By name; archived ones only on request. */
     readonly list: (orgId: OrgId, archived: boolean, page: PageRequest) => FromStore<Page<EventType>>
     readonly entry: (orgId: OrgId, name: string) => FromStore<Entry>
     /** The wishes of an endpoint that no type of an enforced catalogue fulfils. */

@@ -6,7 +6,6 @@ import type { ChannelName, DestinationId, EventId, MessageId, OrgId } from "../.
 import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { Append } from "./EventStore.ts"
 
-/** A destination that wants events of a type. */
 export interface Subscriber {
   readonly destination: DestinationId
   readonly channel: ChannelName
@@ -18,7 +17,6 @@ export interface NewEvent {
   readonly fact: EventPublished
   readonly at: DateTime.Utc
   readonly actor: string | null
-  /** UTF-8 text, delivered byte for byte to all. */
   readonly body: string
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null
   /** The first entry of each message it becomes; they share its body. */
@@ -33,7 +31,6 @@ export interface KeyOfEvent {
 export type PublishResult =
   | { readonly type: "Published" }
   | ({ readonly type: "DuplicateKey" } & KeyOfEvent)
-  /** The event itself is stored already. Nothing was written. */
   | { readonly type: "AlreadyThere" }
 
 export interface EventFilter {
@@ -62,14 +59,11 @@ export class Events extends Context.Service<
     /** Answers in the order of the events. */
     readonly publish: (events: ReadonlyArray<NewEvent>) => FromStore<ReadonlyArray<PublishResult>>
     readonly publishedUnder: (orgId: OrgId, key: string) => FromStore<KeyOfEvent | null>
-    /** Newest first. */
     readonly list: (orgId: OrgId, filter: EventFilter, page: PageRequest) => FromStore<Page<EventView>>
     /** Also forgotten ones. */
     readonly messagesOf: (id: EventId, page: PageRequest) => FromStore<Page<MessageId>>
-    /** The text to deliver; null when it was erased. */
     readonly body: (id: EventId) => FromStore<string | null>
     readonly erase: (id: EventId) => FromStore<void>
-    /** The types of all events the org has. */
     readonly types: (orgId: OrgId) => FromStore<ReadonlyArray<string>>
   }
 >()("posthaste/application/ports/Events") {}

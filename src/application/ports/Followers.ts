@@ -23,17 +23,14 @@ export interface Notice {
 export class Followers extends Context.Service<
   Followers,
   {
-    /** Null before the first step. */
     readonly position: (follower: Follower) => FromStore<Position | null>
     /** Sets the position of a follower that has none. */
     readonly begin: (follower: Follower, position: Position | null) => FromStore<void>
     /** Takes or renews the lease; false while another process holds it. */
     readonly hold: (follower: Follower, holder: string, lease: Duration.Duration) => FromStore<boolean>
-    /** Writes nothing and answers false when the position is no longer `from`. */
     readonly advance: (follower: Follower, from: Position | null, to: Position) => FromStore<boolean>
     /** The last notice of each pair of a target and one of these destinations. */
     readonly notices: (destinations: ReadonlyArray<DestinationId>) => FromStore<ReadonlyArray<Notice>>
-    /** Keeps notices, and forgets those from before `forget`. */
     readonly note: (notices: ReadonlyArray<Notice>, forget: DateTime.Utc) => FromStore<void>
   }
 >()("posthaste/application/ports/Followers") {}

@@ -24,9 +24,7 @@ export interface StreamPart {
 export class Journals extends Context.Service<
   Journals,
   {
-    /** With `part` the facts after a version, at most `limit`. */
     readonly load: (journal: JournalName, part?: StreamPart) => FromStore<ReadonlyArray<JournalFact>>
-    /** Null for a journal without facts. Reads no other fact. */
     readonly last: (journal: JournalName) => FromStore<JournalFact | null>
     readonly append: (
       journal: JournalName,

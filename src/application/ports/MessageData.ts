@@ -3,14 +3,12 @@ import type { EventId, MessageId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { AttemptResponse, UsedKey } from "./EventStore.ts"
 
-/** The data beside the facts of one message. */
 export interface DataOfMessage {
   readonly messageId: MessageId
   /** JSON text of its whole first fact; null where only its key is there. */
   readonly queued: string | null
   readonly key: UsedKey | null
   readonly body: string | null
-  /** The event whose body it shares. */
   readonly bodyOf: EventId | null
   /** Each with the version of its fact, in their order. */
   readonly responses: ReadonlyArray<AttemptResponse & { readonly version: number }>
@@ -29,10 +27,8 @@ export interface DataOfEvent {
 export class MessageData extends Context.Service<
   MessageData,
   {
-    /** Messages without data are absent. */
     readonly load: (ids: ReadonlyArray<MessageId>) => FromStore<ReadonlyMap<MessageId, DataOfMessage>>
     readonly restore: (dataOfMessages: ReadonlyArray<DataOfMessage>) => FromStore<void>
-    /** Events without data are absent. */
     readonly loadEvents: (ids: ReadonlyArray<EventId>) => FromStore<ReadonlyMap<EventId, DataOfEvent>>
     readonly restoreEvents: (dataOfEvents: ReadonlyArray<DataOfEvent>) => FromStore<void>
   }

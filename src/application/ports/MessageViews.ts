@@ -18,9 +18,7 @@ export interface MessageFilter {
   readonly createdAfter?: DateTime.Utc
   readonly createdBefore?: DateTime.Utc
   readonly updatedAfter?: DateTime.Utc
-  /** Finds the one that was accepted under it. */
   readonly idempotencyKey?: string
-  /** Finds those that have this entry. */
   readonly metadata?: { readonly name: string; readonly value: string }
   /** Of a dead letter: the code of its last error. */
   readonly errorCode?: string
@@ -30,7 +28,6 @@ export interface MessageFilter {
 
 export interface Stats {
   readonly byStatus: Readonly<Record<MessageStatus, number>>
-  /** Channels without messages are absent. */
   readonly byChannel: Readonly<Record<ChannelName, Readonly<Record<MessageStatus, number>>>>
   /** The due time of the oldest overdue message. */
   readonly oldestDueAt: DateTime.Utc | null
@@ -38,7 +35,6 @@ export interface Stats {
 
 type Counts = Readonly<Record<MessageStatus, number>>
 
-/** The counts of `Stats`, from the number of messages of each channel in each status. */
 export const countsOf = (
   found: ReadonlyArray<{ readonly channel: ChannelName; readonly status: MessageStatus; readonly count: number }>
 ): Pick<Stats, "byStatus" | "byChannel"> => {
@@ -62,7 +58,6 @@ export interface DeadCount {
   readonly contradicted: number
 }
 
-/** A message in a list, at the version that the list knows. */
 export interface Listed {
   readonly id: MessageId
   readonly version: StreamVersion
@@ -97,7 +92,6 @@ export class MessageViews extends Context.Service<
     /** Dead letters that were not replayed since, the newest first. Null: of all orgs. */
     readonly deadLetters: (orgId: OrgId | null, filter: DeadLetterFilter, page: PageRequest) => FromStore<Page<Listed>>
     readonly countDeadLetters: (orgId: OrgId, filter: DeadLetterFilter) => FromStore<DeadCount>
-    /** The number of messages in each status whose present epoch this replay opened. */
     readonly ofReplay: (id: ReplayId) => FromStore<ReadonlyMap<MessageStatus, number>>
     /** Waiting messages of all orgs that should end by this time (`endsAt`), the longest over first. */
     readonly ending: (at: DateTime.Utc, page: PageRequest) => FromStore<Page<MessageId>>
@@ -106,7 +100,6 @@ export class MessageViews extends Context.Service<
     readonly stats: (orgId: OrgId | null) => FromStore<Stats>
     /** Writes nothing and answers false when the run has left the step's `from`: another process projected. */
     readonly project: (step: Step, views: ReadonlyArray<MessageView>) => FromStore<boolean>
-    /** Deletes up to `limit` rows of earlier generations; answers their number. */
     readonly clear: (limit: number) => FromStore<number>
   }
 >()("posthaste/application/ports/MessageViews") {}

@@ -18,12 +18,10 @@ export type RetentionDays = { readonly [name in (typeof retentionNames)[number]]
 
 export interface OrgSettings {
   readonly name: string | null
-  /** The reason of its suspension. */
   readonly suspended: string | null
   readonly limits: Limits
   /** Of messages that bring none, to destinations that have none; null: the channel's. */
   readonly retry: RetryPolicy | null
-  /** Absent: the installation's. */
   readonly retention: RetentionDays
 }
 
@@ -32,13 +30,11 @@ export interface OrgCounts {
   /** Accepted, and neither ended nor sent; a little behind. */
   readonly waiting: number
   readonly deadLetters: number
-  /** With work left. */
   readonly replays: number
 }
 
 export interface Org extends OrgSettings, OrgCounts {
   readonly id: OrgId
-  /** Null: never set. */
   readonly updatedAt: DateTime.Utc | null
 }
 
@@ -52,7 +48,6 @@ export class Orgs extends Context.Service<
   {
     readonly get: (id: OrgId) => FromStore<Org>
     readonly set: (id: OrgId, settings: OrgSettings) => FromStore<void>
-    /** All that have settings, keys, destinations or messages, by id. */
     readonly list: (page: PageRequest) => FromStore<Page<Org>>
     /** For every request, so it may be a second old. */
     readonly settingsOf: (id: OrgId) => FromStore<OrgSettings>

@@ -31,7 +31,6 @@ export class Parked extends Context.Service<
      * `among`. The list lags, so a message that has just moved may be one.
      */
     readonly lost: (among: ReadonlyArray<MessageId> | null, limit: number) => FromStore<ReadonlyArray<MessageId>>
-    /** Of all orgs, by stream. */
     readonly list: (page: PageRequest) => FromStore<Page<ParkedStream>>
   }
 >()("posthaste/application/ports/Parked") {}

@@ -4,19 +4,15 @@ import type { DestinationId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 import type { Topic } from "./Pulse.ts"
 
-/** A process of this installation, as it describes itself. */
 export interface Registration {
   readonly id: string
   readonly host: string
   readonly pid: number
   readonly roles: ReadonlyArray<string>
-  /** The release. */
   readonly version: string
   /** True if it is to use Posthaste's own broker; with the role relay it does. */
   readonly broker: boolean
-  /** Null while the process does not try to reach it. */
   readonly brokerAway: boolean | null
-  /** The process's own clock minus the store's; null until it was measured. */
   readonly clockOffsetMs: number | null
 }
 
@@ -24,11 +20,9 @@ export interface Process extends Omit<Registration, "brokerAway"> {
   /** By the store's clock. */
   readonly since: DateTime.Utc
   readonly lastSeen: DateTime.Utc
-  /** Seen within `SEEN_WITHIN_MS`. */
   readonly alive: boolean
 }
 
-/** The interval of heartbeats. */
 export const BEAT_EVERY_MS = 2_000
 /** A process that has been silent for longer counts as dead. */
 export const SEEN_WITHIN_MS = 20_000
@@ -37,26 +31,20 @@ export const KEPT_FOR_MS = 3_600_000
 /** The lease of the leader. */
 export const LEADS_FOR_MS = 10_000
 
-/** The store's answer to a heartbeat. */
 export interface Beat {
   readonly at: DateTime.Utc
   /** Valid until `LEADS_FOR_MS` after the question. */
   readonly leads: boolean
-  /** The topics with something due before the next heartbeat. */
   readonly due: ReadonlyArray<Topic>
-  /** As the leader published them last. */
   readonly figures: Figures | null
   readonly figuresAgeSeconds: number
 }
 
-/** The queue, of all orgs together. */
 export interface QueueCounts {
   /** Messages that wait for an attempt, by channel; as the lists know it. */
   readonly waiting: Readonly<Record<string, number>>
   readonly parked: number
-  /** 0 when none is due. */
   readonly oldestDueSeconds: number
-  /** Destinations that have had messages, by the state of their circuit. */
   readonly circuits: Readonly<Record<string, number>>
   /** Messages of each requested destination; counted up to 100,000. */
   readonly destinations: Readonly<Record<string, number>>
@@ -64,29 +52,23 @@ export interface QueueCounts {
   readonly refusedCommands: number
 }
 
-/** The figures of the whole installation. */
 export interface Figures extends QueueCounts {
   /** The age of the oldest fact that a projection has not read; 0 when it has read all. */
   readonly projectionLagSeconds: Readonly<Record<string, number>>
-  /** The age of the transaction that stops every reader of the log; 0 without one. */
   readonly stallSeconds: number
-  /** The reasons of the installation's troubles. */
   readonly troubles: ReadonlyArray<string>
   /** The age of the oldest transaction that keeps deleted rows from vacuum, from a minute on; else 0. */
   readonly oldestTransactionSeconds: number
-  /** Null while no process needs it. */
   readonly brokerAway: boolean | null
 }
 
 /** A holder of deleted rows in the database. */
 export interface OpenTransaction {
   readonly kind: "transaction" | "prepared" | "slot"
-  /** Null where no process stands behind it. */
   readonly pid: number | null
   /** The name of the program, the prepared transaction or the replication slot. */
   readonly name: string
   readonly database: string | null
-  /** Null for a slot: the database does not know. */
   readonly since: DateTime.Utc | null
 }
 
@@ -110,16 +92,13 @@ export class Processes extends Context.Service<
   {
     readonly beat: (process: Registration) => FromStore<Beat>
     readonly leave: (id: string) => FromStore<void>
-    /** The longest running first. */
     readonly list: FromStore<ReadonlyArray<Process>>
     /** Null while no process tries to reach the broker. It is away while no process reaches it. */
     readonly brokerReach: FromStore<BrokerReach | null>
-    /** The oldest transaction that has been open for longer than this. */
     readonly oldestTransaction: (longerThan: Duration.Duration) => FromStore<OpenTransaction | null>
     readonly counts: (destinations: ReadonlyArray<DestinationId>) => FromStore<QueueCounts>
     /** Has no effect where another process leads. */
     readonly publish: (leader: string, figures: Figures) => FromStore<void>
-    /** The connections of this process to the store. */
     readonly connections: () => ReadonlyArray<PoolCount>
   }
 >()("posthaste/application/ports/Processes") {}

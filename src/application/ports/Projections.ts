@@ -9,12 +9,10 @@ import type { Position } from "./EventStore.ts"
 export interface Run {
   readonly name: string
   readonly generation: number
-  /** The version of the fold that made these rows. */
   readonly version: number
   readonly live: boolean
   /** All facts up to here are in the rows; null before the first fact. */
   readonly position: Position | null
-  /** Facts read. */
   readonly facts: number
   /** The approximate number of facts when the run began. */
   readonly total: number
@@ -30,7 +28,6 @@ export interface Step {
   readonly facts: number
 }
 
-/** An open transaction that stops all readers of the log. */
 export interface Stall {
   readonly pid: number
   readonly application: string
@@ -53,7 +50,6 @@ export class Projections extends Context.Service<
     readonly build: (name: string, version: number, total: number) => FromStore<Run>
     /** False, and nothing changes, unless the build's position is that of the live run. */
     readonly swap: (name: string, generation: number) => FromStore<boolean>
-    /** The transaction that stops readers of the log for longer than that. */
     readonly stall: (longerThan: Duration.Duration) => FromStore<Stall | null>
   }
 >()("posthaste/application/ports/Projections") {}

@@ -9,7 +9,6 @@ export const CLAIMED_BODY_MAX = 32 * 1024
 /** One claimed batch: its lease, and the fence of its appends. */
 export type BatchId = string & Brand.Brand<"BatchId">
 
-/** The conditions under which a claimed message may be sent. */
 export interface ClaimTerms {
   /** The circuit's generation at the claim: under another one the attempt may not start. */
   readonly generation: number
@@ -26,15 +25,12 @@ export interface ClaimTerms {
   readonly inFlightMax: number | null
 }
 
-/** A message of a batch whose worker is gone. Only the stream tells whether its attempt was started. */
 export interface AbandonedMessage {
   readonly messageId: MessageId
   readonly lane: DestinationId
   readonly dueAt: DateTime.Utc
-  /** The stream's version when the message was put in the queue. */
   readonly version: number
   readonly epoch: number
-  /** Attempts closed in this epoch. */
   readonly attempt: number
 }
 
@@ -57,7 +53,6 @@ export interface ClaimedMessage extends AbandonedMessage {
 export interface Claim {
   readonly batch: BatchId
   readonly messages: ReadonlyArray<ClaimedMessage>
-  /** Messages of the batch that can't be read, each with the defect. */
   readonly unreadable?: ReadonlyArray<
     Pick<ClaimedMessage, "messageId" | "lane" | "terms"> & { readonly defect: unknown }
   >

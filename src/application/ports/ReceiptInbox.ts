@@ -2,7 +2,6 @@ import { Context, type Duration } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { FromStore } from "../errors.ts"
 
-/** A provider's receipt as it arrived. */
 export interface ArrivedReceipt {
   readonly orgId: OrgId
   readonly account: DestinationId
@@ -12,12 +11,10 @@ export interface ArrivedReceipt {
 
 export interface HeldReceipt extends ArrivedReceipt {
   readonly id: string
-  /** Times that its message was not found. */
   readonly tries: number
 }
 
 export type ReceiptResult =
-  /** Nothing is left to do. */
   | { readonly type: "Done"; readonly id: string }
   | { readonly type: "Again"; readonly id: string; readonly tries: number; readonly afterMs: number }
   /** It can't be processed: kept for a person to examine. */
@@ -39,7 +36,6 @@ export class ReceiptInbox extends Context.Service<
     readonly claim: (limit: number, lease: Duration.Duration) => FromStore<ReadonlyArray<HeldReceipt>>
     readonly settle: (results: ReadonlyArray<ReceiptResult>) => FromStore<void>
     readonly count: (orgId: OrgId | null) => FromStore<{ readonly waiting: number; readonly parked: number }>
-    /** Deletes receipts that have been parked for longer; answers their number. */
     readonly forget: (parkedFor: Duration.Duration) => FromStore<number>
   }
 >()("posthaste/application/ports/ReceiptInbox") {}

@@ -24,11 +24,8 @@ export type TroubleReason = (typeof troubleReasons)[number]
 
 export interface Trouble {
   readonly reason: TroubleReason
-  /** A sentence without names, for everybody. */
   readonly says: string
-  /** Null when unknown. */
   readonly since: DateTime.Utc | null
-  /** For those who run Posthaste. */
   readonly transaction: OpenTransaction | null
 }
 
@@ -46,7 +43,6 @@ interface Known {
   /** Since when a command waits for a relay; null where one lives. */
   readonly commandsSince: DateTime.Utc | null
   readonly oldest: OpenTransaction | null
-  /** The first one. */
   readonly parked: ReadonlyArray<ParkedStream>
 }
 
@@ -125,7 +121,6 @@ const lastSeenIn = (role: string, processes: ReadonlyArray<Process>): DateTime.U
     .map(({ lastSeen }) => lastSeen)
     .reduce<DateTime.Utc | null>((last, seen) => (last === null ? seen : DateTime.max(last, seen)), null)
 
-/** The state of the installation and its troubles. */
 export const readInstallation = Effect.gen(function* () {
   const [processes, freshness, stall, oldest, { items: parked }] = yield* Effect.all(
     [
@@ -147,7 +142,6 @@ const HOLDS = Duration.seconds(1)
 
 type Ports = EventStore | Projections | Parked | Processes | CommandInbox
 
-/** At most a second old. */
 export class Troubles extends Context.Service<Troubles, { readonly now: FromStore<ReadonlyArray<Trouble>> }>()(
   "posthaste/application/processes/Troubles"
 ) {

@@ -17,11 +17,8 @@ const ANSWER_WITHIN = Duration.seconds(15)
 
 export interface LatestFigures {
   readonly figures: Figures | null
-  /** When they were fetched. */
   readonly ageSeconds: number
-  /** By the monotonic clock. */
   readonly fetchedAtNanos: bigint
-  /** The lead of this machine's clock over the store's. */
   readonly clockOffsetSeconds: number
 }
 

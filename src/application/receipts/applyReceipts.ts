@@ -18,13 +18,11 @@ const LEASE = Duration.seconds(30)
 const WAIT_FIRST_MS = 1_000
 const WAIT_MAX_MS = 600_000
 export const TRIES_MAX = 14
-/** The pause after a failure that has nothing to do with a missing message. */
 const WAIT_BUSY_MS = 1_000
 
 const PARKED_FOR = Duration.days(7)
 const FORGET_EVERY = Duration.hours(1)
 
-/** Applies some receipts; answers the number of claimed ones. */
 export const applyReceiptsOnce = Effect.fnUntraced(function* () {
   const inbox = yield* ReceiptInbox
   const held = yield* inbox.claim(AT_ONCE, LEASE)

@@ -19,7 +19,6 @@ export interface ReceiptCall {
   /** The bytes as they arrived: the signature is over these. */
   readonly body: Uint8Array
   readonly signature: string
-  /** The org that the caller names. */
   readonly org: string | null
 }
 
@@ -87,7 +86,6 @@ interface Skipped {
 
 const shown = (numbers: Iterable<string | null>): string => [...numbers].slice(0, 3).join(", ")
 
-/** The accounts of the believed phone numbers. */
 const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall, numbers: ReadonlyArray<string>) {
   const { isSigned } = yield* WhatsAppReceipts
   // A secret that does not open is a fault of Posthaste: Meta must repeat the call.
@@ -113,7 +111,6 @@ const believedOf = Effect.fnUntraced(function* ({ body, signature }: ReceiptCall
   )
 })
 
-/** Logged at every start while an account is unverified. */
 export const warnOfUnverifiedAccounts = Effect.gen(function* () {
   for (const account of yield* (yield* Destinations).matching(WHATSAPP, { verifySignature: false })) {
     yield* Effect.logWarning(

@@ -16,7 +16,6 @@ import { ProviderMessages } from "../ports/ProviderMessages.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
 
 export interface Receipt extends ReportedReceipt {
-  /** From the returned callback data, like epoch and attempt. */
   readonly messageId: MessageId | null
 }
 
@@ -76,7 +75,6 @@ const recordFor = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, { re
   return "recorded"
 })
 
-/** The due time of the attempt that the message's last facts are about. */
 const lastDueAt = ({ facts }: Stream): DateTime.Utc | null => {
   const due = facts.flatMap(({ fact }) => {
     switch (fact.type) {

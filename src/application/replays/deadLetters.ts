@@ -22,16 +22,13 @@ export interface DeadLetter {
     /** Without query and user info, which may hold secrets. Null when the destination is removed or has no URL. */
     readonly url: string | null
     readonly exists: boolean
-    /** A replayed message would wait until the destination is resumed. */
     readonly paused: boolean
-    /** False when the body was erased: only a replay with another body can send the message. */
     readonly hasBody: boolean
     readonly attemptsMax: number
     readonly retry: RetryPolicy
   }
 }
 
-/** Null: of all orgs. */
 export const listDeadLetters = Effect.fnUntraced(function* (
   orgId: OrgId | null,
   filter: DeadLetterFilter,
@@ -70,7 +67,6 @@ const deadLetter = (
   }
 }
 
-/** Removed destinations are absent. */
 const destinationsOf = Effect.fnUntraced(function* (messages: ReadonlyArray<MessageView>) {
   const destinations = yield* Destinations
   const found = new Map<DestinationId, Destination>()

@@ -27,12 +27,9 @@ const ROWS_MAX = 500
 /** Longer than a step takes. After a crash it is how long the replay stands still. */
 const LEASE = Duration.seconds(10)
 const PAUSE = Duration.millis(100)
-/** The longest pause between two looks at a step that still waits. */
 const LOOK_PAUSE_MAX = Duration.seconds(5)
-/** The longest delay of the next step. */
 const PATIENCE = Duration.minutes(1)
 
-/** One step of one replay; false when no replay had work. */
 export const replayOnce = Effect.fnUntraced(function* () {
   const replays = yield* Replays
   const taken = yield* replays.take(LEASE)
@@ -53,7 +50,6 @@ export const replayOnce = Effect.fnUntraced(function* () {
   return true
 })
 
-/** One line for the whole job. */
 const sayEnded = ({ job, replay }: Snapshot) => {
   const { replayed, skipped } = progressOf(replay)
   return Effect.annotateLogs(Effect.logInfo(`${deedOf(job.selection)}: ${statusOf(replay).toLowerCase()}`), {
@@ -67,7 +63,6 @@ const deedOf = (selection: ReplayJob["selection"]): string => {
   return "sendTo" in selection ? "a job that sends dead letters elsewhere has ended" : "a replay has ended"
 }
 
-/** The next step, from the messages to the journal. */
 const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
   const { cursor } = progressOf(replay)
   const items = yield* (yield* Replays).items(job.id, cursor, ROWS_MAX)
@@ -78,7 +73,6 @@ const advance = Effect.fnUntraced(function* ({ job, replay }: Snapshot) {
   )
 })
 
-/** Gives each item its next epoch or its message where possible. */
 const replayItems = Effect.fnUntraced(function* (job: ReplayJob, items: ReadonlyArray<ReplayItem>) {
   const replayed =
     "missed" in job.selection
@@ -151,7 +145,6 @@ const lookPause = Effect.fnUntraced(function* ({ lastAt }: Snapshot) {
   return Duration.clamp(waited, { minimum: PAUSE, maximum: LOOK_PAUSE_MAX })
 })
 
-/** True if most of the last step still waits for its first attempt, and not for too long. */
 const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot) {
   const { cursor } = progressOf(replay)
   const { selection } = job
@@ -165,7 +158,6 @@ const mustWait = Effect.fnUntraced(function* ({ job, replay, lastAt }: Snapshot)
     if ("messageId" in item) return [item.messageId]
     return "missed" in selection ? [messageIdOf(item.eventId, selection.missed.to, fingerprint)] : []
   })
-  // Unreadable messages hold nothing up.
   const streams = yield* Effect.catchDefect((yield* EventStore).loadMany(ids), () =>
     Effect.succeed<ReadonlyMap<MessageId, Stream>>(new Map())
   )

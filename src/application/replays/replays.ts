@@ -36,23 +36,18 @@ export interface ReplayView extends ReplayJob {
   readonly endedAt: DateTime.Utc | null
 }
 
-/** The states of the messages whose present epoch it opened. */
 export interface Outcome {
   readonly arrived: number
-  /** Taken, without proof of delivery. */
   readonly sent: number
   readonly failed: number
   readonly waiting: number
-  /** Cancelled or expired. */
   readonly ended: number
 }
 
 export class ReplayNotFound extends Schema.TaggedError<ReplayNotFound>()("ReplayNotFound", { id: Schema.String }) {}
 
-/** The key was used for another request. */
 export class ReplayKeyReused extends Schema.TaggedError<ReplayKeyReused>()("ReplayKeyReused", {}) {}
 
-/** The number of dead letters that a request would replay, and those to examine first. */
 export const previewReplay = Effect.fnUntraced(function* (orgId: OrgId, selection: DeadLetterSelection) {
   if ("filter" in selection) return yield* (yield* MessageViews).countDeadLetters(orgId, selection.filter)
   const dead = yield* deadAmong(orgId, selection.ids)
@@ -84,7 +79,6 @@ export const requestReplay = Effect.fnUntraced(function* (
   return yield* viewOfJob(job)
 })
 
-/** The rows of a step of a search. */
 const ROWS_MAX = 1_000
 /** On two cores 150,000 dead letters were found in less. */
 const A_WHILE = Duration.seconds(2)
@@ -116,7 +110,6 @@ const setOf = Effect.fnUntraced(function* (
 const wishesOf = ({ settings }: Destination): ReadonlyArray<string> | null =>
   "eventTypes" in settings ? (settings.eventTypes as ReadonlyArray<string> | null) : []
 
-/** With its outcome, as far as the lists know it; null of a job that sends nothing. */
 export const readReplay = Effect.fnUntraced(function* (orgId: OrgId, id: ReplayId) {
   const job = yield* jobOf(orgId, id)
   const view = yield* viewOfJob(job)
@@ -184,13 +177,11 @@ interface TimedFact {
   readonly fact: ReplayFact
 }
 
-/** A replay as its journal tells it. */
 export interface Snapshot {
   readonly job: ReplayJob
   readonly history: ReadonlyArray<TimedFact>
   readonly replay: Replay
   readonly version: StreamVersion
-  /** The time of its last fact. */
   readonly lastAt: DateTime.Utc
   readonly endedAt: DateTime.Utc | null
 }
@@ -218,7 +209,6 @@ export const loadReplay = (job: ReplayJob) =>
     untilFirst
   ).pipe(Effect.catchTag("Overtaken", Effect.die))
 
-/** The replay after the command, whichever writers change its journal meanwhile. */
 export const commandReplay = (job: ReplayJob, replayCommand: ReplayCommand) =>
   command(
     {
@@ -247,7 +237,6 @@ const snapshotOf = (job: ReplayJob, history: ReadonlyArray<TimedFact>): Snapshot
   endedAt: history.find(({ fact: { type } }) => type === "ReplayCompleted" || type === "ReplayCancelled")?.at ?? null
 })
 
-/** A replay that searches has no journal. */
 const viewOfJob = (job: ReplayJob) =>
   job.searching
     ? Effect.succeed<ReplayView>({ ...job, status: "RUNNING", replayed: 0, skipped: 0, endedAt: null })

@@ -12,7 +12,6 @@ import { loadStream } from "../messages/readMessage.ts"
 import { resendMessage } from "../messages/resendMessage.ts"
 import type { DeadItem, ReplayJob } from "../ports/Replays.ts"
 
-/** Answers the number of sent ones. */
 export const sendElsewhere = Effect.fnUntraced(function* (
   job: ReplayJob,
   to: DestinationId,

@@ -12,7 +12,6 @@ import { loadEvent } from "../events/readEvents.ts"
 import { Destinations } from "../ports/Destinations.ts"
 import type { ReplayJob } from "../ports/Replays.ts"
 
-/** Answers the number of sent ones. Events are sent in the given order. */
 export const sendMissed = Effect.fnUntraced(function* (
   { id: replayId, orgId }: ReplayJob,
   { to }: MissedEvents,

@@ -59,7 +59,6 @@ type Parsed =
   | { readonly type: "Fact"; readonly line: Line }
   | { readonly type: "Last"; readonly facts: number }
 
-/** Fails with the fault in words. */
 export const parseLine = (text: string): Result.Result<Parsed, string> => {
   const json = Result.try(() => JSON.parse(text) as Fields)
   if (Result.isFailure(json)) return Result.fail("is not JSON")

@@ -17,7 +17,6 @@ export const eachStream = Effect.fnUntraced(function* <E, R>(
   let page = yield* archive.byStream(null, FACTS_AT_ONCE)
   while (page.length > 0) {
     const streams = inStreams([...begun, ...page])
-    // More facts of the last stream may come with the next page.
     begun = streams.pop()!
     const [next] = yield* Effect.all([archive.byStream(page.at(-1)!, FACTS_AT_ONCE), visit(streams)], {
       concurrency: 2

@@ -10,7 +10,6 @@ import type { Log } from "./logStream.ts"
 import { restoreDerived, Unlawful } from "./restoreDerived.ts"
 import { type Incoming, writeHistory } from "./writeHistory.ts"
 
-/** The file is not an export that this release can read, or not a whole one. Lines count from 1. */
 export class NotAnExport extends Schema.TaggedError<NotAnExport>()("NotAnExport", {
   line: Schema.Int,
   problem: Schema.String
@@ -20,7 +19,6 @@ export class NotAnExport extends Schema.TaggedError<NotAnExport>()("NotAnExport"
   }
 }
 
-/** The facts in the file; fails where the file is not a whole export. */
 const factsIn = <E, R>(lines: Stream.Stream<string, E, R>): Stream.Stream<Incoming, E | NotAnExport, R> => {
   let number = 0
   let facts = 0

@@ -22,7 +22,6 @@ import * as replay from "../../domain/replay/decider.ts"
 import { fromRecorded as replayFact } from "../../domain/replay/facts.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
 
-/** The first fault of a stream. */
 export interface Breach {
   readonly rule: "missing-version" | "unreadable-fact" | "illegal-fact"
   readonly version: number
@@ -34,7 +33,6 @@ export interface Lawful {
   readonly history: ReadonlyArray<StoredFact>
 }
 
-/** `step` answers null where the law does not allow the fact. */
 interface Law<State, Fact extends { readonly type: string }> {
   readonly read: (fact: RecordedFact) => Result.Result<Fact, UnreadableFact>
   readonly start: State

@@ -10,7 +10,6 @@ import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.
 /** Overlapping transactions are much closer to each other than this. */
 const FACTS_AT_ONCE = 4_000
 
-/** One store: its log, and the archive of the same facts. */
 export interface Log {
   readonly store: EventStore["Service"]
   readonly archive: Archive["Service"]
@@ -22,7 +21,6 @@ export const ownLog = Effect.gen(function* () {
 
 interface Reading {
   readonly after: Position | null
-  /** Facts that are held back until the next page is known. */
   readonly kept: ReadonlyArray<LoggedFact>
 }
 

@@ -55,7 +55,6 @@ export const placeOf = (
 
 export const isMessage = ({ stream }: ParkedStream) => messageOf(stream) !== null
 
-/** Rebuilds queue and lists from the facts. Answers the number of un-parked streams. */
 export const repair = Effect.gen(function* () {
   const { park } = yield* Parked
   const unparked = yield* retryParked(() => true)
@@ -65,7 +64,6 @@ export const repair = Effect.gen(function* () {
   return unparked
 })
 
-/** Drops rows of lanes and lines that the facts do not know. */
 const dropStrays = Effect.gen(function* () {
   const archive = yield* Archive
   const derived = yield* DerivedRows
@@ -85,7 +83,6 @@ const dropStrays = Effect.gen(function* () {
   }
 })
 
-/** Counts for `repair --preview`. */
 export const previewRepair = Effect.gen(function* () {
   const { list, lost } = yield* Parked
   const { items } = yield* list({ cursor: null, limit: LOST_MAX })

@@ -16,7 +16,6 @@ import type { LoggedFact, Position } from "../ports/EventStore.ts"
 import { eachStream } from "./archiveStreams.ts"
 import { type Breach, judgeCircuit, judgeMessage, type Lawful } from "./laws.ts"
 
-/** A history that its law does not allow: no row can be derived from it. */
 export class Unlawful extends Schema.TaggedError<Unlawful>()("Unlawful", {
   stream: Schema.String,
   version: Schema.Int,
@@ -29,7 +28,6 @@ export class Unlawful extends Schema.TaggedError<Unlawful>()("Unlawful", {
 
 const ROWS_AT_ONCE = 1_000
 
-/** Messages in lines are restored in the order they came, over all streams. */
 interface InLine {
   readonly row: Restored
   readonly enteredAt: Position
@@ -74,7 +72,6 @@ export const restoreDerived = Effect.fnUntraced(function* <E, R>(
   }
 })
 
-/** The event of this message, if any. */
 const toldBy = (messageId: MessageId, { history }: Lawful): ReadonlyArray<RestoredMessageOfEvent> => {
   const opening = history[0]?.fact
   if (opening?.type !== "MessageQueued" || opening.eventId === undefined) return []

@@ -123,7 +123,6 @@ const compared = Effect.fnUntraced(function* (messages: ReadonlyArray<Judged>) {
   return { wrong, bodiless }
 })
 
-/** As text that does not depend on the order of fields. */
 const sorted = (value: unknown): string =>
   JSON.stringify(value, (_, each) =>
     typeof each === "object" && each !== null && !Array.isArray(each)
@@ -131,7 +130,6 @@ const sorted = (value: unknown): string =>
       : each
   )
 
-/** The suspects that are still wrong, by their facts now. */
 const lookAgain = Effect.fnUntraced(function* (suspects: ReadonlyArray<Wrong>) {
   const streams = yield* (yield* Archive).streams([...new Set(suspects.map(({ stream }) => stream))])
   const messages = [...streams.values()].flatMap((facts): ReadonlyArray<Judged> => {
@@ -181,7 +179,6 @@ export const eachStray = Effect.fnUntraced(function* <E, R>(visit: (row: ReadyRo
 
 type Page = Effect.Success<ReturnType<DerivedRows["Service"]["ready"]>>
 
-/** False where the facts can't be folded. */
 const isStray = (row: ReadyRow, facts: ReadonlyArray<LoggedFact> | undefined): boolean => {
   if (facts === undefined) return true
   const judgement = judgeMessage(facts)

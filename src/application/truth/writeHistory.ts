@@ -10,7 +10,6 @@ import { MessageData } from "../ports/MessageData.ts"
 import { isOfEvent, isOfMessage, type Line } from "./archiveFile.ts"
 import { type Log, logStream } from "./logStream.ts"
 
-/** The store holds another history. Nothing was written. */
 export class OtherHistory extends Schema.TaggedError<OtherHistory>()("OtherHistory", {
   position: Schema.Int,
   found: Schema.String,
@@ -22,7 +21,6 @@ export class OtherHistory extends Schema.TaggedError<OtherHistory>()("OtherHisto
 }
 
 export interface WrittenHistory {
-  /** Facts that the store had already. */
   readonly known: number
   readonly written: number
   /** The store goes on where this history ends: nothing is left to write. */

@@ -1,9 +1,6 @@
-/** The rules of when a circuit opens, how long it stays open, and how traffic comes back. */
-
 export interface CircuitPolicy {
   /** Failures in a row, over all workers. */
   readonly failuresMax: number
-  /** The first open time. */
   readonly openMs: number
   readonly openMaxMs: number
 }
@@ -22,7 +19,6 @@ export const IN_FLIGHT_FIRST = 1
 /** No destination allows more than 1,000; from half of that on the limit does nothing. */
 export const IN_FLIGHT_LAST = 512
 
-/** The limit after one more success; null when none is left. */
 export const widened = (inFlightMax: number | null): number | null =>
   inFlightMax === null || inFlightMax >= IN_FLIGHT_LAST ? null : inFlightMax * 2
 
@@ -34,5 +30,4 @@ export const PROBE_FRESH_MS = 1_000
 
 /** The part of a permit for the steps before and after the longest request. */
 export const PERMIT_SPARE_MS = 2_000
-/** The timeout when the destination's settings name none. */
 export const TIMEOUT_UNKNOWN_MS = 30_000

@@ -15,11 +15,9 @@ export interface CircuitSituation {
   readonly status: CircuitStatus
   /** Since when it has not been closed, or, of a held one, has been held. Null while closed. */
   readonly since: DateTime.Utc | null
-  /** The end of the open time or of the probe's permit. */
   readonly until: DateTime.Utc | null
   readonly probe: MessageId | null
   readonly cause: string | null
-  /** The actor that holds it. */
   readonly by: string | null
   readonly reason: string | null
 }

@@ -12,7 +12,6 @@ export interface CircuitState {
   /** The version of the circuit's last fact; every change is a compare-and-set on it. */
   readonly generation: number
   readonly failures: number
-  /** The end of the open time or of the probe's permit; null otherwise. */
   readonly blockedUntil: DateTime.Utc | null
   /** Messages under way in one worker; null when only the destination's own limit applies. */
   readonly inFlightMax: number | null

@@ -25,13 +25,10 @@ export const step = (condition: Condition, fact: ConditionFact): Condition | nul
 
 export const { evolve, replay } = foldOf(initial, step, ({ value }) => value)
 
-/** The state after the last fact of the journal, whatever came before. */
 export const after = (last: ConditionFact | null): Condition =>
   last === null || last.type === "ConditionEnded" ? initial : evolve(initial, last)
 
-/** One look at the world. */
 export interface Look {
-  /** Null while the condition does not begin. */
   readonly begins: Omit<ConditionBegan, "type" | "orgId" | "condition"> | null
   readonly ends: boolean
 }
@@ -48,17 +45,14 @@ export const decide = (
 /** The look of a target that does not watch: a present condition ends. */
 export const unwatched: Look = { begins: null, ends: true }
 
-/** A message that is due and not claimed. */
 export interface OldestDue {
   readonly messageId: MessageId
   readonly destination: DestinationId
   readonly dueAt: DateTime.Utc
 }
 
-/** The share of the limit below which a backlog is over. */
 const CALM_SHARE = 0.5
 
-/** `oldest` is null when nothing is due. */
 export const lookAtBacklog = (now: DateTime.Utc, oldest: OldestDue | null, limitSeconds: number): Look => {
   if (oldest === null) return unwatched
   const { dueAt, messageId, destination } = oldest

@@ -32,7 +32,6 @@ export const journalOf = (condition: ConditionName, target: DestinationId) =>
 
 const streams = new RegExp(`^condition-(?:${conditions.join("|")})-(.*)$`)
 
-/** The alert target; null for any other stream. */
 export const targetOf = (stream: string): DestinationId | null => {
   const id = streams.exec(stream)?.[1]
   return id === undefined ? null : DestinationId.make(id)

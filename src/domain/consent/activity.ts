@@ -19,5 +19,4 @@ export const activities = Object.values(words)
 
 export const activeOperations = Object.keys(words) as ReadonlyArray<Operation>
 
-/** Null for an operation that concerns no dossier. */
 export const activityOf = (operation: Operation): Activity | null => words[operation as keyof typeof words] ?? null

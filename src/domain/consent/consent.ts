@@ -13,7 +13,6 @@ export interface ConsentOf {
 
 export interface Consent {
   readonly status: "NONE" | "GRANTED" | "WITHDRAWN"
-  /** Null before the first answer. */
   readonly source: string | null
   /** Withdrawn, and messages accepted before may still wait. */
   readonly open: boolean

@@ -63,10 +63,8 @@ export const missingCodes: ReadonlyArray<string> = Object.keys(failures).filter(
   (code) => code.endsWith("_missing") && code !== "exchange_missing"
 )
 
-/** The wait after a fault of Posthaste. */
 const OURS_AFTER_MS = 5_000
 
-/** The outcome of an attempt that got no status. A fault of Posthaste does not count. */
 export const outcomeOfFailure = (code: FailureCode, durationMs: number, detail?: string): AttemptOutcome => {
   const failure = failures[code]
   const { message, retryable } = failure
@@ -94,7 +92,6 @@ export const deferredBy = (
   return { type: "Deferred", error, status: null, scope, afterMs, durationMs }
 }
 
-/** The outcome of an attempt that got a status; a 2xx also proves delivery. */
 export const outcomeOfStatus = (status: number, durationMs: number, retryAfterMs: number | null): AttemptOutcome => {
   const kind = classifyStatus(status)
   if (kind === "accepted") return { type: "Accepted", status, providerMessageId: null, delivered: true, durationMs }

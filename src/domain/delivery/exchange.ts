@@ -7,17 +7,14 @@ import { DateTime, Schema } from "effect"
 const Ms = Schema.optionalKey(Schema.Int)
 
 export const Exchange = Schema.Struct({
-  /** The version of the destination's settings. */
   settings: Schema.Int,
   /** When the request was made; its timestamp header says the same. */
   sentAt: Schema.DateTimeUtcFromString,
-  /** Of the connection, with the port; absent without one. */
   address: Schema.optionalKey(Schema.String),
   /** Of a new connection; absent for a reused one and for a step that was not reached. */
   dnsMs: Ms,
   connectMs: Ms,
   tlsMs: Ms,
-  /** From the request to the status of its answer. */
   firstByteMs: Ms
 })
 export type Exchange = typeof Exchange.Type
@@ -36,7 +33,6 @@ export type Call = typeof Call.Type
 
 export const MASKED = "***"
 
-/** A URL as it may be shown: without user, password and parameters. */
 export const shownUrl = (url: URL): string =>
   `${url.protocol}//${url.host}${url.pathname}${url.search === "" ? "" : "?…"}`
 

@@ -12,7 +12,6 @@ export interface AttemptEnd {
   readonly durationMs: number
 }
 
-/** Error codes of attempts that say nothing about the destination. */
 const ours: ReadonlySet<string> = new Set([
   "store_unavailable",
   "channel_unavailable",
@@ -22,7 +21,6 @@ const ours: ReadonlySet<string> = new Set([
   ...missingCodes
 ])
 
-/** Null for a fact that ends no attempt, or one that is no fault of its destination. */
 export const attemptEndOf = (fact: MessageFact, at: DateTime.Utc): AttemptEnd | null => {
   switch (fact.type) {
     case "AttemptSucceeded":
@@ -46,7 +44,6 @@ export const BUCKET_MS = 300_000
 /** Buckets are kept for this long before the newest one of their destination. */
 export const KEPT_MS = 25 * 3_600_000
 
-/** The attempts that ended in five minutes. */
 export interface HealthBucket {
   readonly startsAt: DateTime.Utc
   readonly succeeded: number
@@ -54,7 +51,6 @@ export interface HealthBucket {
   readonly latencies: ReadonlyArray<number>
 }
 
-/** The change that ends of attempts, in log order, make to their destination's health. */
 export interface HealthChange {
   readonly failingSince: DateTime.Utc | null
   readonly lastFailedAt: DateTime.Utc | null
@@ -89,13 +85,10 @@ export interface HealthSummary {
   readonly attempts: number
   readonly succeeded: number
   readonly failed: number
-  /** Between 0 and 1; null without attempts. */
   readonly successRate: number | null
-  /** Null without attempts. */
   readonly latencyMs: { readonly p50: number; readonly p95: number; readonly p99: number } | null
 }
 
-/** Counts the buckets that begin after `since`. */
 export const summaryOf = (buckets: ReadonlyArray<HealthBucket>, since: DateTime.Utc): HealthSummary => {
   const chosen = buckets.filter(({ startsAt }) => DateTime.isGreaterThan(startsAt, since))
   const sum = (of: (bucket: HealthBucket) => number) => chosen.reduce((total, bucket) => total + of(bucket), 0)

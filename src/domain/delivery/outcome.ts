@@ -7,7 +7,6 @@ interface Timed {
 
 interface NotTaken extends Timed {
   readonly error: DeliveryError
-  /** Null without an answer. */
   readonly status: number | null
 }
 
@@ -19,9 +18,7 @@ export type AttemptOutcome =
       readonly providerMessageId: string | null
       readonly delivered: boolean
     } & Timed)
-  /** Refused for good. */
   | ({ readonly type: "Refused" } & NotTaken)
-  /** Refused for now: the message may be sent again later. */
   | ({ readonly type: "Unreachable"; readonly retryAfterMs: number | null } & NotTaken)
   /**
    * The request was not processed, for a reason that is not the message's: it waits, and the attempt does not count.

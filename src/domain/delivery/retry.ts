@@ -35,7 +35,6 @@ const computed = <S extends string>(strategy: S) =>
 /** One member per strategy: a refusal then names the wrong field instead of every strategy. */
 export const ComputedRetry = Schema.Union([computed("exponential"), computed("linear"), computed("fixed")])
 
-/** The wire and stored form of a policy. */
 export const RetryPolicy = Schema.Union([ScheduleRetry, ...ComputedRetry.members])
 export type RetryPolicy = typeof RetryPolicy.Type
 
@@ -66,7 +65,6 @@ export const attemptsMaxOf = (policy: RetryPolicy): number =>
 
 export const capMsOf = ({ capMs = CAP_DEFAULT_MS }: typeof ComputedRetry.Type): number => capMs
 
-/** The wait after failure number `failure` (1, 2, …) before any jitter. */
 const plainWaitMs = (policy: RetryPolicy, failure: number): number => {
   if (policy.strategy === "schedule") {
     return policy.waitsMs[Math.min(failure, policy.waitsMs.length) - 1]!
@@ -103,7 +101,6 @@ export const retryWaitMs = (
 
 export const shortestWaitMs = (policy: RetryPolicy): number => retryWaitMs(policy, 1, 0)
 
-/** The longest deferral: no reason for one lasts for ever. */
 export const DEFER_MAX_MS = 7 * 24 * 3600 * 1000
 
 export const deferWaitMs = (afterMs: number): number => Math.max(0, Math.min(Math.round(afterMs), DEFER_MAX_MS))

@@ -1,4 +1,3 @@
-/** The facts of a change to a destination, and the journals they belong to. */
 import type { Call } from "../delivery/exchange.ts"
 import type { ChannelName, OrgId } from "../ids.ts"
 import type { ConfigurationFact } from "./facts.ts"
@@ -11,7 +10,6 @@ export interface DestinationKind {
 
 export const journalOf = ({ journal }: DestinationKind, id: string) => `${journal}-${id}` as const
 
-/** All journals of a destination. */
 export const journalsOf = (journal: string, id: string) =>
   [journal, "circuit", "condition-oldestDue", "condition-broker"].map((prefix) => `${prefix}-${id}` as const)
 
@@ -52,7 +50,6 @@ export const addressingOf = (
     ? []
     : [{ type: "DestinationAddressed", ...about, version, call, urlBefore: before?.url ?? null }]
 
-/** A reason of null enables it again. */
 export const disablingOf = ({ orgId, channel }: Destination, reason: string | null): ConfigurationFact =>
   reason === null
     ? { type: "DestinationEnabled", orgId, channel }

@@ -22,14 +22,12 @@ export const DestinationAddressed = fact("DestinationAddressed", {
   ...destination,
   version: Schema.Int,
   call: Call,
-  /** Null for a new destination. */
   urlBefore: Schema.NullOr(Schema.String)
 })
 
 export const isMove = ({ urlBefore, call }: typeof DestinationAddressed.Type): boolean =>
   urlBefore !== null && urlBefore !== call.url
 
-/** `names` are the secrets that were replaced, added or removed. */
 export const DestinationSecretsChanged = fact("DestinationSecretsChanged", { ...destination, names: Names })
 
 /** Its earlier secrets are good until `previousUntil` at the longest. */
@@ -66,7 +64,6 @@ export const KeyRevoked = fact("KeyRevoked", { orgId: OrgId })
 
 export const EventTypeCreated = fact("EventTypeCreated", { orgId: OrgId, name: Schema.NonEmptyString })
 
-/** Another definition, or the return of an archived type. */
 export const EventTypeChanged = fact("EventTypeChanged", { orgId: OrgId, name: Schema.NonEmptyString })
 
 export const EventTypeArchived = fact("EventTypeArchived", { orgId: OrgId, name: Schema.NonEmptyString })

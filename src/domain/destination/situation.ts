@@ -11,7 +11,6 @@ export interface DatedConfigurationFact {
 
 export interface Pause {
   readonly since: DateTime.Utc
-  /** The actor. */
   readonly by: string | null
   readonly reason: string | null
 }
@@ -36,7 +35,6 @@ export interface Suspension {
   readonly reason: string
 }
 
-/** Of the journal of an org. */
 export const suspensionIn = (history: ReadonlyArray<DatedConfigurationFact>): Suspension | null => {
   const changes = history.flatMap(({ at, fact }) =>
     fact.type === "OrgChanged" ? [{ at, reason: fact.suspended }] : []
@@ -49,7 +47,6 @@ export const suspensionIn = (history: ReadonlyArray<DatedConfigurationFact>): Su
 export const isRemovedIn = (history: ReadonlyArray<DatedConfigurationFact>): boolean =>
   history.some(({ fact }) => fact.type === "DestinationRemoved")
 
-/** The call under a version of its settings. */
 export const callIn = (history: ReadonlyArray<DatedConfigurationFact>, version: number): Call | null => {
   const last = history.findLast(({ fact }) => fact.type === "DestinationAddressed" && fact.version <= version)
   return last?.fact.type === "DestinationAddressed" ? last.fact.call : null

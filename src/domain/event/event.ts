@@ -5,7 +5,6 @@ import type { EventId } from "../ids.ts"
 import type { EventFact, EventPublished } from "./facts.ts"
 
 export interface Event {
-  /** Null before it is published. */
   readonly published: EventPublished | null
   readonly erased: boolean
 }
@@ -28,7 +27,6 @@ export interface EventView extends Omit<EventPublished, "type"> {
   readonly bodyErased: boolean
 }
 
-/** `createdAt` is the time of the first fact of `history`. Null for a journal without facts. */
 export const viewOf = (id: EventId, createdAt: DateTime.Utc, history: ReadonlyArray<EventFact>): EventView | null => {
   const { published, erased } = replay(history)
   if (published === null) return null

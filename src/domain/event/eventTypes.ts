@@ -3,7 +3,6 @@
  * a dot (`order.*`), or all (`*`).
  */
 
-/** The wish of an endpoint without a list. */
 export const ALL = "*"
 
 export const isEventType = (text: string): boolean => text !== "" && !text.includes("*")

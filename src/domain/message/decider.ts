@@ -20,7 +20,6 @@ export type MessageCommand =
       readonly type: "SettleAttempt"
       readonly attempt: number
       readonly outcome: AttemptOutcome
-      /** Null or absent where nothing went over the wire. */
       readonly exchange?: Exchange | null
       readonly now: DateTime.Utc
       readonly die: number
@@ -41,7 +40,6 @@ export type MessageCommand =
       readonly type: "ReplayMessage"
       readonly now: DateTime.Utc
       readonly reason: string | null
-      /** The replay brings another body. */
       readonly edited?: boolean
       readonly replayId?: ReplayId | null
     }
@@ -51,7 +49,6 @@ export type MessageCommand =
 /** A receipt as the provider reports it. Epoch and attempt come from the returned callback data; null without it. */
 export type ReportedReceipt = Omit<FactOf<"ReceiptRecorded">, "type" | "contradicts">
 
-/** The law forbids the command in this status. */
 export class CommandRejected extends Schema.TaggedError<CommandRejected>()("CommandRejected", {
   command: Schema.String,
   status: Schema.String
@@ -138,7 +135,6 @@ const startAttempt = (message: Message, now: DateTime.Utc): ReadonlyArray<Messag
   return ending ?? [{ type: "AttemptStarted", epoch, attempt: attempt + 1 }]
 }
 
-/** The ending of a waiting message whose time is over; null while there is time left, and for one that was taken. */
 const overdue = (message: Message, at: DateTime.Utc): ReadonlyArray<MessageFact> | null => {
   const { taken, expiresAt, attempt } = message.progress
   if (taken) return null
@@ -152,7 +148,6 @@ const overdue = (message: Message, at: DateTime.Utc): ReadonlyArray<MessageFact>
 /** The year after has five digits. */
 const LAST_MOMENT = DateTime.makeUnsafe("9999-12-31T23:59:59.999Z")
 
-/** The time at which a waiting message ends by itself. */
 export const endsAt = ({ status, progress: { expiresAt, openedAt, retry } }: Message): DateTime.Utc | null => {
   if (status !== "QUEUED" || openedAt === null) return null
   const old = DateTime.min(DateTime.add(openedAt, { milliseconds: ageMaxMsOf(retry) }), LAST_MOMENT)
@@ -285,7 +280,6 @@ const provenBy = (progress: Progress) => {
 
 const takenWords = ["sent", "delivered", "read"] as const satisfies ReadonlyArray<ReceiptStatus>
 
-/** The facts that earlier receipts add to a message that has just become SENT. */
 const afterTaken = (
   receiptOutcome: Progress["receiptOutcome"],
   delivered: boolean,
@@ -326,7 +320,6 @@ const abandonAttempt = (
     : [abandoned]
 }
 
-/** Null when no attempt is left or the message would be too old for it. */
 const retryTime = (
   { progress }: Message,
   command: { readonly attempt: number; readonly now: DateTime.Utc; readonly die: number },
@@ -409,7 +402,6 @@ const contradicts = ({ status, progress }: Message, receiptOutcome: Progress["re
   receiptOutcome !== null &&
   ((progress.receiptOutcome !== null && progress.receiptOutcome !== receiptOutcome) || denies(receiptOutcome, status))
 
-/** True if a receipt says the opposite of the ending. */
 export const denies = (receiptOutcome: Progress["receiptOutcome"], status: Status): boolean => {
   switch (status) {
     case "DELIVERED":

@@ -11,7 +11,6 @@ import { ERASED, type FactIn, fact } from "../recorded.ts"
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
 
-/** Its text is for the owner of the message. */
 export const DeliveryError = Schema.Struct({
   code: Schema.NonEmptyString,
   message: Schema.String,
@@ -36,7 +35,6 @@ const detailNames = Object.keys(MessageDetails.fields) as ReadonlyArray<keyof Me
 
 const noDetails = Object.fromEntries(detailNames.map((name) => [name, null])) as MessageDetails
 
-/** The details among other fields; null for each that is missing. */
 export const detailsOf = (from: { readonly [Name in keyof MessageDetails]?: MessageDetails[Name] }): MessageDetails => {
   // Every view needs them: filling a copy is ten times as fast as making an object from pairs.
   const details: Record<string, unknown> = { ...noDetails }
@@ -44,7 +42,6 @@ export const detailsOf = (from: { readonly [Name in keyof MessageDetails]?: Mess
   return details as MessageDetails
 }
 
-/** Forgettable in every fact that has it. */
 const error = { "error.message": ERASED }
 const providerId = { providerMessageId: null }
 const reason = { reason: null }
@@ -65,15 +62,11 @@ const queuedFields = {
   channel: ChannelName,
   to: Schema.String,
   destination: DestinationId,
-  /** A routing key at the destination; absent: the destination's. */
   routingKey: Schema.optionalKey(Schema.String),
-  /** Absent in a message that was sent by itself. */
   eventId: Schema.optionalKey(EventId),
   /** The replay that made it, of an event that its destination had missed. */
   replayId: Schema.optionalKey(ReplayId),
-  /** The message that it sends again, by a person's command. */
   resendOf: Schema.optionalKey(MessageId),
-  /** A test of its destination. */
   test: Schema.optionalKey(Schema.Literal(true)),
   ...MessageDetails.fields,
   /** The same for all messages of one ordering key at one destination. */
@@ -91,10 +84,8 @@ export type MessageQueued = typeof MessageQueued.Type
 /** Stored before any byte leaves: a crash in between burns an attempt and is visible. */
 export const AttemptStarted = fact("AttemptStarted", { epoch: Schema.Int, attempt: Schema.Int })
 
-/** Absent where nothing went over the wire. */
 const exchange = Schema.optionalKey(Exchange)
 
-/** The destination's system has taken the message. */
 export const AttemptSucceeded = fact(
   "AttemptSucceeded",
   { attempt: Schema.Int, status: Schema.NullOr(Schema.Int), providerMessageId: Text, durationMs: Schema.Int, exchange },
@@ -152,22 +143,18 @@ export const MessageCancelled = fact("MessageCancelled", { reason: Text }, reaso
 
 export const MessageExpired = fact("MessageExpired", { expiresAt: Time })
 
-/** A person wants it sent now. */
 export const MessageHurried = fact("MessageHurried", { dueAt: Time })
 
 /** A person has dealt with the dead letter: it leaves the list of dead letters. */
 export const MessageDismissed = fact("MessageDismissed", { reason: Text }, reason)
 
-/** A new epoch of a message whose last one ended badly. */
 export const MessageReplayed = fact(
   "MessageReplayed",
   {
     epoch: Schema.Int,
     replayedAt: Time,
     reason: Text,
-    /** Another body took the place of the one before. */
     edited: Schema.Boolean,
-    /** The replay job; null when a person replayed this one message. */
     replayId: Schema.NullOr(ReplayId)
   },
   reason

@@ -9,10 +9,8 @@ import type { DestinationId } from "../ids.ts"
 import { lawOf, type Step as On } from "../machine.ts"
 import type { FactOf, MessageFact } from "./facts.ts"
 
-/** The part of the history that judges the next fact. */
 export interface Progress {
   readonly destination: DestinationId | null
-  /** Messages of one line go one after the other. */
   readonly line: string | null
   readonly retry: RetryPolicy
   readonly attemptsMax: number
@@ -30,7 +28,6 @@ export interface Progress {
   readonly phase: "none" | "open" | "unresolved" | "settled"
   /** How many times in a row the last attempt was in doubt. */
   readonly doubts: number
-  /** In this epoch. */
   readonly deferrals: number
   /** A receipt says that the provider took an attempt of this epoch, whatever its answer said. */
   readonly taken: boolean
@@ -40,7 +37,6 @@ export interface Progress {
   readonly receipts: ReadonlyArray<string>
   /** The provider's names for the message, each with its first epoch: a receipt may be about an earlier epoch. */
   readonly providerIds: ReadonlyArray<{ readonly id: string; readonly epoch: number }>
-  /** The provider's name for the attempt that counts in this epoch. */
   readonly sentAs: string | null
 }
 
@@ -110,7 +106,6 @@ export const decides = (
 const adopt = (known: Progress["providerIds"], id: string | null, epoch: number): Progress["providerIds"] =>
   id === null || known.some((other) => other.id === id) ? known : [...known, { id, epoch }]
 
-/** Each guard is a sentence of the law. */
 const guards = {
   isNextAttempt: ({ context, event }: Step<"AttemptStarted">) =>
     event.epoch === context.epoch && event.attempt === context.attempt + 1 && event.attempt <= context.attemptsMax,
@@ -164,7 +159,6 @@ const changes = {
     phase: "none",
     deferrals: context.deferrals + 1,
     dueAt: event.dueAt,
-    // The receipt was about an attempt that does not count.
     receiptOutcome: context.receiptOutcome === "failed" ? null : context.receiptOutcome
   }),
   hurry: ({ context, event }: Step<"MessageHurried">): Partial<Progress> => ({
@@ -218,7 +212,6 @@ const changes = {
 
 const law = lawOf<Progress, MessageFact>()
 
-/** In every status. */
 const always = {
   MessageBodyErased: { guard: "isNotErased", actions: "erase" },
   ReceiptRecorded: { guard: "isNewReceipt", actions: "remember" }

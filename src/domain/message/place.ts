@@ -7,7 +7,6 @@ import { type QueueChange, queueChange } from "./queueChange.ts"
 import { type Message, step } from "./transitions.ts"
 import type { StoredFact } from "./view.ts"
 
-/** The queue change of the fact with which the message last began to wait. */
 export interface Wait extends Omit<WaitChange, "type"> {
   readonly version: number
 }
@@ -33,7 +32,6 @@ export interface TrackedMessage {
 
 export const beginning: TrackedMessage = { message: initial, wait: null, enteredAt: 0 }
 
-/** Null where the law does not allow the fact. */
 export const track = (tracked: TrackedMessage, { version, fact }: StoredFact): TrackedMessage | null => {
   const message = step(tracked.message, fact)
   if (message === null) return null

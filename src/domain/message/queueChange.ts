@@ -30,11 +30,9 @@ export type QueueChange =
   /** The message was taken or has ended, and the next of its line may go; a dead letter may block the line. */
   | { readonly type: "LeaveLine"; readonly lane: DestinationId; readonly line: string; readonly dead: boolean }
 
-/** The effect of a dead letter on the messages behind it in its line. */
 export const onDeadLetter = ["block", "skip"] as const
 export type OnDeadLetter = (typeof onDeadLetter)[number]
 
-/** `before` and `after` are the message on both sides of `fact`. */
 export const queueChange = (before: Message, fact: MessageFact, after: Message): QueueChange | null => {
   const lane = after.progress.destination
   if (lane === null) return null

@@ -62,7 +62,6 @@ const table: ReadonlyMap<string, ReadonlyMap<string, ReadonlyArray<Arrow>>> = ne
   Object.keys(messageMachine.states).map((status) => [status, arrowsOf(status)])
 )
 
-/** The message after `fact`, or null where the law does not allow it. */
 export const step = (message: Message, fact: MessageFact): Message | null => {
   const arrows = table.get(message.status)?.get(fact.type)
   if (arrows === undefined) return null

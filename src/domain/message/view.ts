@@ -20,7 +20,6 @@ import type { Message, Status } from "./transitions.ts"
 export interface StoredFact {
   readonly version: number
   readonly at: DateTime.Utc
-  /** Null or absent: Posthaste itself. */
   readonly actor?: string | null
   readonly fact: MessageFact
 }
@@ -33,12 +32,10 @@ export interface AttemptView {
   readonly outcome: "succeeded" | "failed" | "deferred" | "abandoned" | "unresolved" | null
   readonly error: DeliveryError | null
   readonly status: number | null
-  /** Null while it is under way, or not measured. */
   readonly durationMs: number | null
   readonly exchange: Exchange | null
 }
 
-/** A dead letter: the message ended badly and can be replayed. */
 export const isDead = (status: Status): boolean => status === "FAILED" || status === "DEAD_LETTER"
 
 export const endedWell = ["DELIVERED", "CANCELLED", "EXPIRED"] as const satisfies ReadonlyArray<Status>
@@ -63,12 +60,10 @@ export interface MessageView extends MessageDetails {
   /** The time before which its sender does not want it sent; null when it was due at once. */
   readonly deliverAt: DateTime.Utc | null
   readonly expiresAt: DateTime.Utc | null
-  /** When it ends by itself if it still waits; null when it does not wait. */
   readonly endsAt: DateTime.Utc | null
   readonly createdAt: DateTime.Utc
   readonly updatedAt: DateTime.Utc
   readonly lastAttemptAt: DateTime.Utc | null
-  /** When this epoch ended; null while it goes on. */
   readonly endedAt: DateTime.Utc | null
   /** When it reached its recipient in this epoch; by a receipt, as the provider says. */
   readonly deliveredAt: DateTime.Utc | null
@@ -78,13 +73,10 @@ export interface MessageView extends MessageDetails {
   /** A provider's receipt says the opposite of the status. */
   readonly contradicted: boolean
   readonly dismissed?: boolean
-  /** The replay that opened its present epoch. */
   readonly replayId?: ReplayId
-  /** Absent in a message that was sent by itself. */
   readonly eventId?: EventId
 }
 
-/** The message, and the status after each fact of its history. */
 export const timeline = (
   history: ReadonlyArray<StoredFact>
 ): { readonly message: Message; readonly steps: ReadonlyArray<StoredFact & { readonly status: Status }> } => {
@@ -96,7 +88,6 @@ export const timeline = (
   return { message, steps }
 }
 
-/** Null for a stream that does not exist. */
 export const viewOf = (id: MessageId, history: ReadonlyArray<StoredFact>): MessageView | null => {
   const first = history[0]
   if (first === undefined || first.fact.type !== "MessageQueued") return null
@@ -149,7 +140,6 @@ const replayIn = (queued: MessageQueued, history: ReadonlyArray<StoredFact>): { 
 /** A receipt came before the ending, contradicted nothing then, and the message ended otherwise. */
 const isOverruled = ({ status, progress: { receiptOutcome } }: Message): boolean => denies(receiptOutcome, status)
 
-/** The ending of the last epoch; a replay clears it. */
 const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {
   for (const { fact, at } of history.toReversed()) {
     if (endings.has(fact.type)) return at
@@ -158,7 +148,6 @@ const endedAtOf = (history: ReadonlyArray<StoredFact>): DateTime.Utc | null => {
   return null
 }
 
-/** Facts that end a message, until it is replayed. */
 export const endings: ReadonlySet<MessageFact["type"]> = new Set([
   "MessageDelivered",
   "MessageFailed",
@@ -182,7 +171,6 @@ const errorOf = (fact: MessageFact): DeliveryError | null => {
   }
 }
 
-/** Null after a success. */
 const lastErrorOf = (history: ReadonlyArray<StoredFact>): DeliveryError | null => {
   for (const { fact } of history.toReversed()) {
     if (fact.type === "AttemptSucceeded" || fact.type === "MessageDelivered") return null
@@ -213,7 +201,6 @@ const deliveredAtOf = (history: ReadonlyArray<StoredFact>, current: number): Dat
   return (proven.fact.proof === "receipt" ? reportedAtOf(history, current, ["delivered", "read"]) : null) ?? proven.at
 }
 
-/** The time of the first receipt of this epoch with one of these reports. */
 const reportedAtOf = (
   history: ReadonlyArray<StoredFact>,
   current: number,
@@ -230,7 +217,6 @@ const reportedAtOf = (
 
 const outcomes = { AttemptSucceeded: "succeeded", AttemptFailed: "failed", AttemptDeferred: "deferred" } as const
 
-/** Oldest first. */
 export const attemptsOf = (history: ReadonlyArray<StoredFact>): ReadonlyArray<AttemptView> => {
   const attempts: Array<AttemptView> = []
   /** The last attempt with this number: earlier ones with it did not count. */

@@ -1,4 +1,3 @@
-/** `decide · evolve · replay` of a replay job. */
 import { Result, Schema } from "effect"
 import { initialTransition, type SnapshotFrom, transition } from "xstate"
 import { foldOf } from "../fold.ts"
@@ -40,7 +39,6 @@ export const decide = (
 const proposed = (replay: Replay, command: ReplayCommand): ReadonlyArray<ReplayFact> => {
   switch (command.type) {
     case "RequestReplay":
-      // A replay of no dead letters is complete at once.
       return command.request.matched === 0 ? [command.request, { type: "ReplayCompleted" }] : [command.request]
     case "AdvanceReplay": {
       const { from, replayed, skipped } = command
@@ -50,7 +48,6 @@ const proposed = (replay: Replay, command: ReplayCommand): ReadonlyArray<ReplayF
       return isLast ? [advanced, { type: "ReplayCompleted" }] : [advanced]
     }
     case "CancelReplay":
-      // A second cancellation adds nothing.
       return statusOf(replay) === "CANCELLED" ? [] : [{ type: "ReplayCancelled", reason: command.reason }]
   }
 }

@@ -18,14 +18,12 @@ export const DeadLetterFilter = Schema.Struct({
   channel: Schema.optionalKey(ChannelName),
   errorCode: Schema.optionalKey(Schema.String),
   statuses: Schema.optionalKey(Schema.Array(Schema.Literals(deadStatuses))),
-  /** The dismissed ones instead of the others. */
   dismissed: Schema.optionalKey(Schema.Boolean),
   after: Schema.optionalKey(Time),
   before: Schema.optionalKey(Time)
 })
 export type DeadLetterFilter = typeof DeadLetterFilter.Type
 
-/** Alternatives to a replay. */
 const instead = {
   dismiss: Schema.optionalKey(Schema.Literal(true)),
   /** They are sent to this destination as new messages, and dismissed. */
@@ -42,7 +40,6 @@ export type DeadLetterSelection = typeof DeadLetterSelection.Type
 export const MissedEvents = Schema.Struct({ to: DestinationId, since: Time })
 export type MissedEvents = typeof MissedEvents.Type
 
-/** An absent field selects all. */
 export const WaitingFilter = Schema.Struct({
   to: Schema.optionalKey(Schema.String),
   channel: Schema.optionalKey(ChannelName),
@@ -84,7 +81,6 @@ export type ReplayRequested = typeof ReplayRequested.Type
 export const ReplayAdvanced = fact("ReplayAdvanced", {
   from: Schema.Int,
   to: Schema.Int,
-  /** Items that were replayed, sent, dismissed or cancelled. */
   replayed: Schema.Int,
   /** Items that were gone, had come another way, or had no body to send. */
   skipped: Schema.Int
@@ -92,7 +88,6 @@ export const ReplayAdvanced = fact("ReplayAdvanced", {
 
 export const ReplayCompleted = fact("ReplayCompleted", {})
 
-/** Messages that were replayed stay replayed. */
 export const ReplayCancelled = fact("ReplayCancelled", { reason: Text }, { reason: null })
 
 export const recorded = {

@@ -8,7 +8,6 @@ import type { FactOf, ReplayFact } from "./facts.ts"
 
 export interface Progress {
   readonly matched: number
-  /** The number of the last finished item. */
   readonly cursor: number
   readonly replayed: number
   readonly skipped: number

@@ -12,11 +12,9 @@ export interface SentAttempt {
 
 const FORM = "posthaste1"
 
-/** Some 60 of the 512 allowed characters. */
 export const callbackData = ({ messageId, epoch, attempt }: SentAttempt): string =>
   `${FORM}.${messageId}.${epoch}.${attempt}`
 
-/** Null for data of another sender from the same number. */
 export const readCallbackData = (text: string): SentAttempt | null => {
   const [form, id = "", epoch = "", attempt = "", ...rest] = text.split(".")
   const isOurs = form === FORM && isUuid(id) && isCount(epoch) && isCount(attempt) && rest.length === 0

@@ -18,7 +18,6 @@ export type Content =
 
 export interface Payload {
   readonly content: Content
-  /** The id of an account, or its phone number id. */
   readonly from: string | null
 }
 
@@ -34,7 +33,6 @@ type Members = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** `body` is the payload's JSON text. */
 export const readPayload = (
   templateCode: string | null,
   body: string
@@ -90,7 +88,6 @@ const textContent = (field: string, body: unknown, previewUrl: boolean | null, a
     ? { type: "text", body, previewUrl }
     : addFault(field, `must be a text of 1 to ${TEXT_MAX} characters`)
 
-/** Code points: an emoji is one. */
 const lengthOf = (text: string): number => (text.length <= TEXT_MAX ? text.length : [...text].length)
 
 const templateOf = (name: string, json: Members, body: string, addFault: AddFault): Content | null => {

@@ -3,7 +3,6 @@
 const filler = /[\s().-]/g
 const digits = /^[1-9]\d{7,14}$/
 
-/** The digits, country code first; null when it is no such number. */
 export const recipientOf = (text: string): string | null => {
   const bare = text.replace(filler, "").replace(/^\+/, "")
   return digits.test(bare) ? bare : null

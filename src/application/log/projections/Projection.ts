@@ -18,7 +18,6 @@ import type { LogReader } from "../LogReader.ts"
 
 export type ProjectionName = "messages" | "health"
 
-/** False when the position is elsewhere. */
 export type Write<R> = (step: Step) => Effect.Effect<boolean, StoreUnavailable, R>
 
 export interface Projection<R> {
@@ -30,6 +29,5 @@ export interface Projection<R> {
    * called for parts of a batch: if it dies, the streams that it dies of are parked. Answers how to write the rows.
    */
   readonly project: (facts: ReadonlyArray<LoggedFact>) => Effect.Effect<Write<R>, StoreUnavailable, R | LogReader>
-  /** Deletes up to `limit` rows of generations older than all in `Projections.runs`; answers their number. */
   readonly clear: (limit: number) => Effect.Effect<number, StoreUnavailable, R>
 }

@@ -25,7 +25,6 @@ export const FactsAtOnce = Context.Reference<number>("posthaste/application/log/
 /** Facts collect during the pause, and cost less together. */
 const PAUSE_BUSY = Duration.millis(100)
 const PAUSE_OVERTAKEN = Duration.seconds(1)
-/** The longest wait of a request for a build whose ring is lost. */
 const PAUSE_NO_BUILD = Duration.seconds(30)
 const PAUSE_MEETING = Duration.millis(10)
 const CLEAR_AT_ONCE = 1_000
@@ -63,7 +62,6 @@ const takeFull = Effect.fnUntraced(function* <R>(
   return yield* take(projection, run, facts)
 })
 
-/** Follows the log with the live rows, until another process takes a step or the store fails. */
 const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const log = yield* LogReader
   const atOnce = yield* FactsAtOnce
@@ -87,7 +85,6 @@ const follow = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtA
   yield* Effect.sleep(PAUSE_OVERTAKEN)
 })
 
-/** Builds new rows beside the live ones when a build is due, and deletes the rows of earlier generations. */
 const build = Effect.fnUntraced(function* <R>(projection: Projection<R>, oneAtATime: Semaphore.Semaphore) {
   const { wait } = (yield* Pulse).listener("jobs")
   yield* clear(projection)
@@ -142,7 +139,6 @@ const clear = Effect.fnUntraced(function* <R>(projection: Projection<R>) {
   while ((yield* projection.clear(CLEAR_AT_ONCE)) > 0) yield* Effect.sleep(PAUSE_CLEARING)
 })
 
-/** Warns once about a transaction that stops all readers of the log. */
 const logStalls = Effect.gen(function* () {
   let reported: Stall | null = null
   for (;;) {

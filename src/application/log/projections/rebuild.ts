@@ -12,12 +12,10 @@ export class ProjectionNotFound extends Schema.TaggedError<ProjectionNotFound>()
 
 export interface ProjectionView {
   readonly name: string
-  /** Null before its first step. */
   readonly live: Run | null
   readonly build: Run | null
 }
 
-/** The age from which an open transaction that stops readers of the log is shown. */
 const STALL_SHOWN_AFTER = Duration.seconds(1)
 
 export const viewOf = (name: string, runs: ReadonlyArray<Run>): ProjectionView => ({
@@ -26,7 +24,6 @@ export const viewOf = (name: string, runs: ReadonlyArray<Run>): ProjectionView =
   build: runs.find((run) => run.name === name && !run.live) ?? null
 })
 
-/** Answers the build that is under way, or the live run that it begins. */
 export const beginBuild = Effect.fnUntraced(function* ({ name, version }: Pick<Projection<never>, "name" | "version">) {
   const { facts } = yield* (yield* EventStore).extent
   return yield* (yield* Projections).build(name, version, facts)
@@ -43,7 +40,6 @@ export const readProjection = Effect.fnUntraced(function* (name: string) {
   return viewOf(name, yield* (yield* Projections).runs)
 })
 
-/** Answers the build that is under way, begun by this call or an earlier one. */
 export const rebuildProjection = Effect.fnUntraced(function* (name: string) {
   const projection = projections.find((one) => one.name === name)
   if (projection === undefined) return yield* new ProjectionNotFound({ name })

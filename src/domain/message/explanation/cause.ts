@@ -43,16 +43,13 @@ export const waits = [
 
 export interface Cause {
   readonly reason: Reason
-  /** In a sentence. */
   readonly says: string
   readonly since: DateTime.Utc | null
   /** When it ends by itself; null when it does not, or that is unknown. */
   readonly until: DateTime.Utc | null
-  /** Null when the message has ended. */
   readonly waitsFor: (typeof waits)[number] | null
 }
 
-/** The last fact of a type. */
 export const lastOf =
   (history: ReadonlyArray<StoredFact>) =>
   <T extends MessageFact["type"]>(type: T) =>

@@ -17,20 +17,16 @@ export interface Explanation extends Cause {
   readonly id: MessageId
   readonly status: MessageStatus
   readonly at: DateTime.Utc
-  /** The causes that would keep it were the first one gone. */
   readonly also: ReadonlyArray<Cause>
-  /** The next step that happens by itself, in a sentence. */
   readonly next: string
   readonly before: Surroundings["before"]
   /** Messages of its destination that are due before it; null when it does not wait, or that is unknown. */
   readonly ahead: number | null
   readonly actions: ReadonlyArray<Action>
   readonly restored: Restored | null
-  /** The parts that could not be looked up. */
   readonly unknown: ReadonlyArray<string>
 }
 
-/** Null for a stream that does not exist. */
 export const explain = (
   id: MessageId,
   history: ReadonlyArray<StoredFact>,
@@ -57,7 +53,6 @@ export const explain = (
   }
 }
 
-/** At least one; the chief one first. */
 const causesOf = (
   message: Message,
   history: ReadonlyArray<StoredFact>,

@@ -1,4 +1,3 @@
-/** The surroundings of a message: what explains it and is not in its own facts. */
 import { DateTime } from "effect"
 import type { CircuitSituation } from "../../circuit/situation.ts"
 import type { RateLimit } from "../../delivery/rateLimit.ts"
@@ -8,7 +7,6 @@ import type { MessageStatus } from "../machine.ts"
 import { type StoredFact, timeline } from "../view.ts"
 
 export interface Surroundings {
-  /** Absent where it was not looked up. */
   readonly parked?: { readonly at: DateTime.Utc } | null
   readonly suspension: Suspension | null
   readonly pause: Pause | null
@@ -18,16 +16,13 @@ export interface Surroundings {
   /** The message with the same ordering key that goes first. */
   readonly before: { readonly id: MessageId; readonly status: MessageStatus } | null
   readonly ahead: number | null
-  /** Living processes that send messages; null when unknown. */
   readonly workers: number | null
-  /** Oldest first. */
   readonly restorations: ReadonlyArray<Restoration>
   readonly unknown: ReadonlyArray<string>
 }
 
 /** The store was restored from a backup: the time between the two moments is unknown. */
 export interface Restoration {
-  /** Everything stored up to here is known. */
   readonly savedAt: DateTime.Utc
   readonly noticedAt: DateTime.Utc
 }

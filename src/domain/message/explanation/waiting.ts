@@ -36,7 +36,6 @@ export const causesToWait = (
   return causes.length > 0 ? causes : [dueNow(around, dueAt)]
 }
 
-/** The causes that hold back every message of the org, the destination or the line. */
 export const holdsOf = (
   { suspension, before, workers, pause, disabling, circuit }: Surroundings,
   at: DateTime.Utc
@@ -98,7 +97,6 @@ const notDue = ({ progress: { dueAt, attempt } }: Message, history: ReadonlyArra
   }
 }
 
-/** A replay resets what was before it. */
 const settling: ReadonlySet<string> = new Set([
   "AttemptFailed",
   "AttemptDeferred",
