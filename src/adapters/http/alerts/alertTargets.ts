@@ -1,4 +1,4 @@
-/** Answers what is asked about alert targets. Keys and secrets come in here; a webhook's secret leaves once. */
+/** The resource of alert targets. A webhook's secret leaves once, in the answer that made it. */
 import { Effect, identity, Redacted, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -66,7 +66,7 @@ export const CreateAlertTarget = Schema.Union([
   examples: [{ type: "webhook", url: "https://ops.example/alerts", events: ["circuit", "deadLetter"] }]
 })
 
-/** What is left out stays as it is; null puts a field back to its default. */
+/** A field left out stays as it is; null resets it. */
 export const ChangeAlertTarget = Schema.Struct({
   url: optional(url),
   routingKey: Schema.optionalKey(routingKey),
@@ -149,7 +149,7 @@ const isObject = (value: unknown): value is { readonly type?: unknown } => typeo
 
 const isType = (value: unknown): boolean => alertTargetTypes.some((type) => type === value)
 
-/** A union can't say of which type a value should be that is of none. */
+/** A union can't say which type a value of none should have. */
 const decodeCreate: typeof decodeAnyType = (value, path) =>
   isObject(value) && !isType(value.type)
     ? Result.fail([{ field: "type", reason: `must be ${alertTargetTypes.join(" or ")}` }])

@@ -1,4 +1,4 @@
-/** The handlers of dossiers. A dossier is not created: it exists once a message or a consent of the org names it. */
+/** The resource of dossiers. A dossier is not created: it exists once a message or a consent of the org names it. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
@@ -17,7 +17,6 @@ import { type Page, type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, notFound, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
 
-/** The same rule as of a message's `dossierId`. */
 const DossierId = text(256)
 
 export const ConsentRequest = Schema.Struct({
@@ -99,7 +98,7 @@ const decodeConsent = decoderOf(ConsentRequest)
 
 const isDossierId = Schema.is(DossierId)
 
-/** A dossier with an impossible name is answered like one that does not exist. */
+/** Answers an impossible name like an absent dossier. */
 const consentOf = Effect.fnUntraced(function* ({ id, channel }: { readonly id: string; readonly channel: string }) {
   const orgId = yield* ActingOrg
   const channels = yield* Channels

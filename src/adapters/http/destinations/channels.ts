@@ -1,4 +1,4 @@
-/** Answers which channels there are, so that nobody has to know them by heart. */
+/** The list of channels. */
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Channels } from "../../../application/ports/Channels.ts"

@@ -1,4 +1,4 @@
-/** Answers what is asked about circuits. A circuit is named by the destination it protects. */
+/** The resource of circuits. A circuit is named by the destination it protects. */
 
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"

@@ -1,7 +1,4 @@
-/**
- * Answers what is asked about destinations, for every channel alike. Secrets come in here; one that was made for its
- * owner leaves in the answer that made it, and otherwise by secrets.ts.
- */
+/** The resource of destinations, for every channel alike. A secret leaves here only in the answer that made it. */
 
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
@@ -44,7 +41,7 @@ import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"
 
 export const states = ["ACTIVE", "PAUSED", "DISABLED"] as const
 
-/** Disabled counts for more than paused: resuming it would change nothing. */
+/** Disabled outweighs paused: resuming would change nothing. */
 export const stateOf = ({
   disabledReason,
   paused
@@ -71,11 +68,9 @@ const OwnSecretsChange = Schema.Record(Schema.String, Schema.NullOr(Schema.Strin
   description: "By name. Those left out stay; null removes one."
 })
 
-/** What the secrets of a channel publish. */
 const publishedBy = (secrets: AnyChannel["secrets"]) =>
   Object.values(secrets).flatMap(({ publishes }) => publishes ?? [])
 
-/** The shapes of one channel's destinations. */
 const shapesOf = ({ typeName, settings, secrets, ownSecretsMax, example }: AnyChannel) => {
   const own = ownSecretsMax > 0
   const Create = Schema.Struct({
@@ -87,7 +82,7 @@ const shapesOf = ({ typeName, settings, secrets, ownSecretsMax, example }: AnyCh
     ),
     ...(own && { secrets: Schema.optionalKey(OwnSecrets) })
   }).annotate({ identifier: `Create${typeName}`, examples: [example] })
-  /** What is left out stays as it is; null puts a setting back to its default, and removes a secret of one's own. */
+  /** A field left out stays as it is; null resets a setting and removes a secret of one's own. */
   const Change = Schema.Struct({
     ...mapped(settings as Record<string, Setting>, (setting) => {
       if (setting.publicKey !== undefined) return null
@@ -243,7 +238,7 @@ export const destinationsApi = (channel: AnyChannel) => {
     success: HttpApiSchema.NoContent
   }).annotateMerge(about("endpoints:write", `Return the ${noun} to the policy of its org, or the default of ${name}.`))
 
-  // The name is known when the process starts; to the compiler all these groups are one.
+  // To the compiler all these groups are one.
   return HttpApiGroup.make(groupNameOf(channel) as "destinations")
     .add(create, list, get, change, remove, pause, resume, enable, health, getRetry, putRetry, removeRetry)
     .middleware(OrgAccess)
@@ -257,18 +252,17 @@ export const destinationIdOf = idOf(DestinationId)
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** Of what fields these are made is not known to the compiler. */
+/** The compiler does not know the fields of a channel. */
 type Given = Readonly<Record<string, unknown>>
 
 type Decoder = Schema.ConstraintDecoder<Given>
 
-/** Whoever wishes for events wishes for types there are, where the org's catalogue is enforced. */
+/** Refuses unknown event types where the org's catalogue is enforced. */
 const inCatalogue = Effect.fnUntraced(function* (orgId: OrgId, settings: Readonly<Record<string, unknown>>) {
   const faults = yield* objectionsToWishes(orgId, settings["eventTypes"])
   if (faults.length > 0) yield* unfit(faults)
 })
 
-/** The routes of one channel's destinations. */
 export const layerOf = (channel: AnyChannel) => {
   const { Create, Change, Shown } = shapesOf(channel)
   const decodeCreate = decoderOf(Create as unknown as Decoder)
@@ -287,7 +281,6 @@ export const layerOf = (channel: AnyChannel) => {
     }
   }
 
-  /** Settings and secrets of a decoded request, apart. */
   const halvesOf = (given: Readonly<Record<string, unknown>>) => {
     const { secrets, ...fields } = given
     const named = Object.entries(fields).filter(([name]) => name in channel.secrets)

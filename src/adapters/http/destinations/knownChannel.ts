@@ -1,4 +1,4 @@
-/** A filter by a channel that does not exist would find nothing and say nothing: it is refused instead. */
+/** Refuses a filter by a channel that does not exist, which would find nothing and say nothing. */
 import { Effect } from "effect"
 import { noSuchChannel } from "../../../application/accept/addressing.ts"
 import { Channels } from "../../../application/ports/Channels.ts"

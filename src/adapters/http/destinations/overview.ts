@@ -1,4 +1,4 @@
-/** Answers what is asked about destinations of all kinds, and commands them, one or all of an org. */
+/** Destinations of all channels: lists and commands, for one or all of an org. */
 
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"

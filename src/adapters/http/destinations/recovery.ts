@@ -1,4 +1,4 @@
-/** The handlers that test a webhook endpoint and recover what it missed. */
+/** Tests a webhook endpoint and recovers what it missed. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -23,7 +23,7 @@ const TestRequest = Schema.Struct({
   eventType: optional(headerText(256), "Send the example of this type; posthaste.test when left out.")
 }).annotate({ identifier: "TestWebhookEndpoint", examples: [{}] })
 
-/** As it is written, which is not what it decodes to. */
+/** The encoded form. */
 const since = [{ since: "2026-11-19T09:30:00.000Z" }] as unknown as never
 
 const RecoverRequest = Schema.Struct({

@@ -1,4 +1,4 @@
-/** Rotates secrets and shows them to their owner. Secrets leave here in the open, unless something is published of them. */
+/** Rotates secrets and shows them to their owner, unless the channel publishes something of them. */
 import { type DateTime, Effect, Layer, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
@@ -16,7 +16,6 @@ const GRACE_DEFAULT_SECONDS = 86_400
 
 const GRACE_MAX_SECONDS = 30 * 86_400
 
-/** `schema` is that of the secret. */
 const rotationOf = ({ secrets, typeName }: AnyChannel, name: string) =>
   Schema.Struct({
     graceSeconds: optional(
@@ -40,7 +39,7 @@ export const secretsApi = (channel: AnyChannel, name: string) => {
       description: "Until then the secrets before it are good too; null when none is."
     })
   }).annotate({ identifier: `${typeName}Secret` })
-  // A holder of the secret can sign as Posthaste does.
+  // The secret's holder can sign as Posthaste does.
   const read = HttpApiEndpoint.get("readSecret", `/${path}/:id/${name}`, { ...byId, success: Secret }).annotateMerge(
     about("endpoints:write", `The ${name} of the ${noun}. The audit tells who read it.`)
   )
@@ -67,10 +66,9 @@ export const secretsApi = (channel: AnyChannel, name: string) => {
     )
 }
 
-/** What a secret is called is not known to the compiler. */
+/** The compiler does not know the secret's name. */
 type Decoder = Schema.ConstraintDecoder<{ readonly [field: string]: unknown }>
 
-/** The routes of the secret of one channel's destinations, where it has one that rotates. */
 export const layerOf = (channel: AnyChannel) => {
   const name = rotatingSecretOf(channel)
   if (name === null) return Layer.empty

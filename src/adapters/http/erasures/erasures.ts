@@ -1,4 +1,4 @@
-/** The handlers of erasures. */
+/** The resource of erasures. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"

@@ -1,4 +1,4 @@
-/** The handlers of the catalogue of event types. */
+/** The catalogue of event types. */
 import { Effect, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -107,7 +107,7 @@ const decodeChange = decoderOf(ChangeEventType)
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** Schema and example are kept as they were written; null means that there is none. */
+/** Keeps schema and example as they were written; null for none. */
 const definitionOf = (request: typeof ChangeEventType.Type, { text }: JsonText): EventTypeDefinition => ({
   description: request.description ?? null,
   schema: request.schema == null ? null : rawMember(text, "schema"),

@@ -1,4 +1,4 @@
-/** The handlers of events: decode the request, call the application, and write its result in the API's form. */
+/** The resource of events. */
 import { Effect, identity, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -117,7 +117,7 @@ export const eventsApi = HttpApiGroup.make("events")
     })
   )
 
-/** The entries are decoded one by one, so that each can be refused on its own. */
+/** Entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
   Schema.Struct({ events: Schema.Array(Schema.Unknown).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX)) })
 )
@@ -166,7 +166,7 @@ const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: EventFil
 
 const eventIdOf = idOf(EventId)
 
-/** The data keeps the form it was written in, so the answer is put together as text. */
+/** The data keeps the form it was written in, so the answer is joined as text. */
 const get = Effect.fnUntraced(function* (text: string) {
   const orgId = yield* ActingOrg
   const id = yield* eventIdOf(text)

@@ -1,7 +1,6 @@
 /**
- * The form of a key: `ph_live_`, 32 random bytes in base64url, and a checksum. The prefix lets scanners recognise a
- * leaked key; the checksum tells a mistyped key from an unknown one without the store. Only its SHA-256 is ever stored:
- * 256 random bits need nothing slower.
+ * The form of a key: `ph_live_`, 32 random bytes in base64url, and a checksum that tells a mistyped key from an unknown
+ * one without the store. Only its SHA-256 is stored: 256 random bits need nothing slower.
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto"
 import { crc32 } from "node:zlib"
@@ -11,7 +10,7 @@ const shape = /^ph_live_([A-Za-z0-9_-]{43})_([0-9A-Za-z]{6})$/
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/** The CRC32 to the base 62, which fills six characters. */
+/** The CRC32 in base 62 fills six characters. */
 const checksum = (text: string): string => {
   let rest = crc32(text)
   let digits = ""
@@ -27,7 +26,7 @@ export const generateKey = (): string => {
   return `${PREFIX}${secret}_${checksum(secret)}`
 }
 
-/** What may be shown of a key: four of its 43 random letters tell an org's keys apart and help nobody to guess one. */
+/** Four of the 43 random letters tell an org's keys apart. */
 export const prefixOf = (key: string): string => key.slice(0, PREFIX.length + 4)
 
 export const isWellFormed = (key: string): boolean => {
@@ -37,8 +36,7 @@ export const isWellFormed = (key: string): boolean => {
 
 export const hashOf = (key: string): Buffer => hash("sha256", key, "buffer")
 
-/** Takes the same time wherever the two keys differ, and whatever their lengths. */
+/** Takes the same time wherever two keys differ. */
 export const isSameHash = (a: Buffer, b: Buffer): boolean => timingSafeEqual(a, b)
 
-/** As the store knows a key. */
 export const storedHash = (hashed: Buffer): string => hashed.toString("hex")

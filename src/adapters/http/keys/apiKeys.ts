@@ -1,4 +1,4 @@
-/** The handlers of API keys. A key is shown once: in the answer that created it. */
+/** The resource of API keys. A key is shown once: in the answer that created it. */
 import { DateTime, Effect, identity, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -95,7 +95,7 @@ export const apiKeysApi = HttpApiGroup.make("apiKeys")
 
 const decodeCreate = decoderOf(CreateKey)
 
-/** The org that a request is about: an org's key can name its own only. */
+/** A key of an org can name its own org only. */
 const orgOf = Effect.fnUntraced(function* (named: OrgId | null) {
   const own = (yield* ManagingKey)?.orgId ?? null
   if (own !== null && named !== null && named !== own) {

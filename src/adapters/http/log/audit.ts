@@ -1,4 +1,4 @@
-/** The handlers of the audit trail. */
+/** The audit trail. */
 import { Effect, identity, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"

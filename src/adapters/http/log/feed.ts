@@ -1,9 +1,6 @@
 /**
- * The handler of the feed, as server-sent events.
- *
- * The next facts for a subscriber are read only after the last ones have left: a slow subscriber costs no memory and is
- * served from further back in the log. A subscriber that reads nothing is disconnected. Either way it reconnects with
- * the id of its last event and misses nothing.
+ * The feed, as server-sent events. The next facts are read only after the last ones have left, so a slow subscriber
+ * costs no memory; one that reads nothing is disconnected, and reconnects with the id of its last event.
  */
 
 import type { ServerResponse } from "node:http"
@@ -63,10 +60,10 @@ export const feedApi = HttpApiGroup.make("feed")
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration
-  /** How long sent data may take to leave; after twice that time the subscriber is disconnected. */
+  /** Sent data may take so long to leave; after twice that time the subscriber is disconnected. */
   readonly patience: Duration.Duration
   readonly subscribersMax: number
-  /** So that one org can't take all of them; the operator may set another number for an org. */
+  /** Keeps one org from taking all; the operator may set another number for an org. */
   readonly subscribersOfOrgMax: number
 }
 
@@ -79,7 +76,6 @@ export const defaults: FeedOptions = {
 
 const LIST = "feed"
 
-/** Before the first fact there is no position to reconnect at. */
 const BEGINNING = "0"
 
 type Seal = (cursor: string) => string
@@ -91,7 +87,7 @@ const eventOf = (seal: Seal, { logged, message }: FeedFact): string => {
   return Sse.encoder.write({ _tag: "Event", event: "message", id: seal(position), data: json })
 }
 
-/** Without data it is no event (Effect's encoder writes none), but browsers remember its id for a reconnection. */
+/** Browsers remember the id of an event without data; Effect's encoder writes none. */
 const comment = (seal: Seal, position: Position | null, words: string): string =>
   `: ${words}\nid: ${seal(position ?? BEGINNING)}\n\n`
 
@@ -102,7 +98,7 @@ interface Place {
 
 type May = (scope: Scope) => boolean
 
-/** The next events to send; waits for a fact or for a heartbeat to be due. What another scope guards is left out. */
+/** Waits for facts or for the heartbeat. Facts that another scope guards are left out. */
 const next = (orgId: OrgId, filter: FeedFilter, may: May, { heartbeat }: FeedOptions, seal: Seal) =>
   Effect.fnUntraced(function* ({ position: from, begun }: Place) {
     if (!begun) return [`retry: 1000\n${comment(seal, from, "following")}`, { position: from, begun: true }] as const
@@ -128,7 +124,7 @@ const next = (orgId: OrgId, filter: FeedFilter, may: May, { heartbeat }: FeedOpt
     }
   })
 
-/** Ends the connection of a subscriber that does not read: while sent data waits, nothing more is written. */
+/** Ends the connection of a subscriber that does not read. */
 const cutOffWhenStuck = Effect.fnUntraced(function* (response: ServerResponse, patience: Duration.Duration) {
   let written = -1
   for (;;) {
@@ -139,10 +135,10 @@ const cutOffWhenStuck = Effect.fnUntraced(function* (response: ServerResponse, p
   }
 })
 
-/** Well within the second after which a revoked key must end what it follows. */
+/** A revoked key must end its feeds within a second. */
 const KEYS_EVERY = "400 millis"
 
-/** Ends the feeds of keys that are not good any more. All feeds of the process cost one question. */
+/** Ends the feeds of keys that are no longer good, by one question for the whole process. */
 const makeKeyWatch = Effect.gen(function* () {
   const keys = yield* ApiKeys
   const watched = new Map<string, Set<Deferred.Deferred<void>>>()
@@ -153,9 +149,8 @@ const makeKeyWatch = Effect.gen(function* () {
       if (!living.has(id)) for (const feed of feeds) yield* Deferred.succeed(feed, undefined)
     }
   })
-  // While the store does not answer, no fact is read either.
   yield* Effect.ignore(look).pipe(Effect.delay(KEYS_EVERY), Effect.forever, Effect.forkScoped)
-  /** Until the scope closes. An operator's feed ends with its process. */
+  /** An operator's feed ends with its process. */
   const untilRevoked = (keyId: string | null) =>
     Effect.acquireRelease(
       Effect.map(Deferred.make<void>(), (ended) => {

@@ -1,4 +1,4 @@
-/** The handlers of projections, for the operator. */
+/** The progress and rebuild of projections, for the operator. */
 import { DateTime, Duration, Effect, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import {

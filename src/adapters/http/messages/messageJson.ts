@@ -175,7 +175,6 @@ export const Stats = Schema.Struct({
   troubles
 }).annotate({ identifier: "Stats" })
 
-/** A stored fact of any stream. */
 export const factJson = (fact: StoredStreamFact) => ({
   version: fact.version,
   name: fact.name,

@@ -1,4 +1,4 @@
-/** The handlers of messages: decode the request, call the application, and write its result in the API's form. */
+/** The resource of messages: endpoints and handlers. */
 import { type DateTime, Effect, Result, Schema, SchemaTransformation } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -254,7 +254,7 @@ export const messagesApi = HttpApiGroup.make("messages")
     })
   )
 
-/** The entries are decoded one by one, so that each can be refused on its own. */
+/** Entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(
   Schema.Struct({ messages: Schema.Array(Schema.Unknown).check(Schema.isMinLength(1), Schema.isMaxLength(BATCH_MAX)) })
 )
@@ -277,7 +277,7 @@ const acceptedAs = (acceptance: Acceptance) => {
   return message === undefined ? toResponse(problem) : created(`/outbound/messages/${message.id}`, message, status)
 }
 
-/** A key that may only send again what was sent may send no new text and to no other destination. */
+/** A key without `messages:send` may send neither new text nor to another destination. */
 export const maySend = Effect.gen(function* () {
   const { may } = yield* Caller
   if (!may("messages:send")) yield* lacking("messages:send")
@@ -297,7 +297,7 @@ const resend = Effect.fnUntraced(function* (
   return acceptedAs(yield* resendMessage(orgId, yield* messageIdOf(id), { to, body, idempotencyKey }))
 })
 
-/** It may hold what nobody else may see: no cache keeps it. */
+/** No cache keeps a body. */
 const body = Effect.fnUntraced(function* (id: string) {
   const orgId = yield* ActingOrg
   const text = yield* readBody(orgId, yield* messageIdOf(id))
@@ -305,7 +305,7 @@ const body = Effect.fnUntraced(function* (id: string) {
   return HttpServerResponse.text(text, { contentType: "application/json", headers: { "cache-control": "no-store" } })
 })
 
-/** A request that does not decode never meets `acceptMessages`, which counts what it refuses itself. */
+/** Counts requests that never reach `acceptMessages`, which counts its own refusals. */
 const rejected = Effect.fnUntraced(function* (count: number) {
   const telemetry = yield* Telemetry
   const via = yield* Via

@@ -1,4 +1,4 @@
-/** The streams that can't be processed, for the operator. */
+/** Parked streams, for the operator. */
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Parked, parkedReasons } from "../../../application/ports/Parked.ts"

@@ -1,6 +1,6 @@
 /**
- * Asks whether an org and the key of the request may do so much now. What was asked for before under the same idempotency key is
- * looked up only where an answer depends on it.
+ * Asks whether an org and the key of the request may do so much now. Idempotency keys are looked up only where an
+ * answer depends on them.
  */
 import { Effect } from "effect"
 import type { StoreUnavailable } from "../../../application/errors.ts"
@@ -13,22 +13,20 @@ import { Via } from "../../../application/via.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { Caller } from "../server/auth.ts"
 
-/** The idempotency keys of all that is asked for; null for what has none. */
+/** Null for a request without an idempotency key. */
 type Keys = ReadonlyArray<string | null>
 
-/** Messages that a request of so many bytes asks for. */
 export const admitMessages = Effect.fnUntraced(function* (orgId: OrgId, bytes: number, keys: Keys) {
   const { acceptedUnder } = yield* EventStore
   yield* admit(orgId, bytes, keys, (key) => acceptedUnder(orgId, key))
 })
 
-/** Events that a request of so many bytes asks for. */
 export const admitEvents = Effect.fnUntraced(function* (orgId: OrgId, bytes: number, keys: Keys) {
   const { publishedUnder } = yield* Events
   yield* admit(orgId, bytes, keys, (key) => publishedUnder(orgId, key))
 })
 
-/** The keys of a batch, before its entries are decoded. */
+/** The keys of a batch before its entries are decoded. */
 export const keysIn = (entries: ReadonlyArray<unknown>): Keys =>
   entries.map((entry) =>
     typeof entry === "object" && entry !== null && "idempotencyKey" in entry && typeof entry.idempotencyKey === "string"
@@ -36,7 +34,6 @@ export const keysIn = (entries: ReadonlyArray<unknown>): Keys =>
       : null
   )
 
-/** One more job over many messages. */
 export const admitReplay = Effect.fnUntraced(function* (orgId: OrgId, key: string | null) {
   const { another } = yield* Admission
   const { requestedUnder } = yield* Replays

@@ -1,4 +1,4 @@
-/** The handlers of orgs, for the operator. */
+/** The resource of orgs, for the operator. */
 import { Effect, identity, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
@@ -25,7 +25,6 @@ const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000
 
 type Counts<Name extends LimitName> = Record<Name, Schema.optionalKey<typeof count>>
 
-/** Numbers by the names of these limits. */
 export const limitsOf = <Name extends LimitName>(names: ReadonlyArray<Name>) =>
   Schema.Struct(
     Object.fromEntries(
@@ -131,7 +130,7 @@ const set = Effect.fnUntraced(function* (
   return yield* orgs.get(id)
 })
 
-/** `retentionDaysMax`: the most days that an org may be given; null: there is no most. */
+/** `retentionDaysMax` bounds the days that an org may be given; null: no bound. */
 export const layerWith = (retentionDaysMax: number | null) =>
   HttpApiBuilder.group(base.add(orgsApi), "orgs", (handlers) =>
     handlers

@@ -1,4 +1,4 @@
-/** The handler of the list of processes, for the operator. */
+/** The list of processes, for the operator. */
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Processes } from "../../../application/ports/Processes.ts"

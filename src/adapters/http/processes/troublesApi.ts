@@ -1,4 +1,4 @@
-/** What is wrong with the installation, as it is told in several answers. */
+/** The troubles of the installation, as several answers show them. */
 import { Schema } from "effect"
 import type { Trouble as Known } from "../../../application/processes/Troubles.ts"
 import { troubleReasons } from "../../../application/processes/Troubles.ts"
@@ -10,12 +10,10 @@ const fields = {
   since: Schema.NullOr(Moment).annotate({ description: "Null when nobody knows." })
 }
 
-/** For anybody. */
 export const troubles = Schema.Array(Schema.Struct(fields).annotate({ identifier: "Trouble" })).annotate({
   description: "What is wrong with this Posthaste as a whole, as it was at most a second ago. Empty when nothing is."
 })
 
-/** For its operator. */
 export const troublesInFull = Schema.Array(
   Schema.Struct({
     ...fields,

@@ -1,4 +1,4 @@
-/** The handlers of Meta's calls. They pass on bytes and headers; the application reads them. */
+/** Meta's calls. The handlers pass on bytes and headers; the application reads them. */
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -30,7 +30,7 @@ export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
         "x-hub-signature-256": maybe(Schema.String, "Meta's signature over the body."),
         "x-org-id": maybe(Schema.String, "The org, where a URL of each org's own is used.")
       },
-      // Read as bytes: the signature covers these.
+      // The signature covers the bytes.
       payload: Schema.Struct({
         entry: Schema.Array(Schema.Unknown).annotate({ description: "As Meta writes it." })
       }).annotate({
@@ -63,11 +63,11 @@ const verify = Effect.fnUntraced(function* (question: Question) {
     token !== undefined &&
     (yield* (yield* Destinations).knowsLookup(WHATSAPP, Redacted.make(token)))
   if (!isKnown) return yield* wrongVerifyToken()
-  // The caller with the token decides the text of the answer: a browser must not take it for a page.
+  // The caller decides the text of the answer: no browser may take it for a page.
   return HttpServerResponse.text(challenge ?? "", { headers: { "x-content-type-options": "nosniff" } })
 })
 
-/** Notices that nothing proves are counted, and told once a minute: anybody can send them. */
+/** Counts unproven notices and logs the number once a minute: anybody can send them. */
 const makeRefusals = Effect.gen(function* () {
   let count = 0
   let last = ""

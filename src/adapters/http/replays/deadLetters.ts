@@ -1,4 +1,4 @@
-/** The handlers of dead letters and their replays. */
+/** The resource of dead letters and their replays. */
 import { Effect, Schema, SchemaGetter } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
@@ -357,7 +357,7 @@ const ownDestination = Effect.fnUntraced(function* (orgId: OrgId, id: Destinatio
   if (found === null) yield* invalidFields([{ field: "to", reason: "is no destination of this org" }])
 })
 
-/** A request without ids and filter is refused: an omission must not replay everything. */
+/** Refuses a request without ids and filter: an omission must not replay everything. */
 const selectionOf = ({ filter, ids }: typeof ReplayRequest.Type): Effect.Effect<DeadLetterSelection, Problem> => {
   const hasFilter = filter !== undefined && filter !== null
   const hasIds = ids !== undefined && ids !== null

@@ -1,6 +1,4 @@
-/**
- * The API as data. Routes, decoding, the OpenAPI document and the docs page are all made from it, so they always agree.
- */
+/** The API as data. Routes, decoding, the OpenAPI document and the docs page are made from it. */
 import { OpenApi } from "effect/http-api"
 import { rotatingSecretOf } from "../../../application/destinations/secrets.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
@@ -63,7 +61,7 @@ export const Api = base
     })
   )
 
-/** The whole API, with the routes of each channel's destinations and of their secrets. */
+/** The whole API, with the routes of each channel's destinations and secrets. */
 export const apiWith = (channels: Iterable<AnyChannel>): typeof Api =>
   [...channels].reduce<typeof Api>((api, channel) => {
     const rotating = rotatingSecretOf(channel)

@@ -1,8 +1,5 @@
 /**
- * Serves the API. While the layer lives the server listens; when the layer is released the server stops accepting,
- * finishes the requests under way and closes.
- *
- * It needs the application's ports, `Channels`, `AlertFormats` and `WhatsAppReceipts` among them. It provides the
+ * Serves the API while the layer lives; its release stops accepting and finishes the requests under way. Provides the
  * `HttpServer`, which knows the bound address (`url`).
  */
 import { NodeHttpServer } from "@effect/platform-node"
@@ -49,23 +46,21 @@ import { allowedMethodsOf, lastResort, refuseAddresses, refuseParameters, takesN
 
 export interface HttpApiOptions {
   readonly host: string
-  /** 0 takes any free port. */
   readonly port: number
   /** Null or absent: plain HTTP, for a proxy in front. */
   readonly tls?: Tls | null
   readonly operatorKeys: Auth.OperatorKeys
   readonly trustedProxies?: Networks | null
-  /** The newest first. Cursors are signed with keys made of them. */
+  /** The newest first; they sign cursors. */
   readonly encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>
   readonly feed?: FeedHandlers.FeedOptions
   readonly connections?: Partial<Omit<ConnectionLimits, "isProxy">>
-  /** What an org may ask for and have that the operator has set no limits for; absent: as much as it likes. */
+  /** For orgs without limits of their own; absent: none. */
   readonly orgLimits?: Limits
-  /** The most days that an org may be given to keep what ended; absent: there is no most. */
+  /** The most days of retention that an org may be given; absent: no bound. */
   readonly retentionDaysMax?: number | null
-  /** Told of each answer. */
   readonly answered?: Answered
-  /** The text of `/metrics`, which only an operator's key may read here; absent: there is none. */
+  /** The text of `/metrics`, for an operator's key. */
   readonly metrics?: MetricsText
 }
 
@@ -130,10 +125,7 @@ const limitsOf = ({ connections, trustedProxies = null }: Pick<HttpApiOptions, "
   isProxy: (address: string) => trustedProxies !== null && isIn(trustedProxies, address)
 })
 
-/**
- * What is served from these services adds some of its own to them for each request. Up to so many are kept beside the map of all
- * services; one more, and the map is copied.
- */
+/** Services that a request adds are kept beside the map of all services up to this number; one more copies the map. */
 const ADDED_MAX = 16
 
 const withRoomToAdd = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>

@@ -1,7 +1,6 @@
 /**
- * The caller of a request. An org's key acts for its org and no other, as far as its scopes go; an operator's key acts for the org
- * named in `X-Org-Id`, and may do all. The org of a request and its actor (`operator` or `key:<id>`) come from here and from nowhere
- * else.
+ * The caller of a request. A key of an org acts for that org as far as its scopes go; an operator's key acts for the
+ * org in `X-Org-Id` and may do all. A request's org and actor (`operator`, `key:<id>`) come from here alone.
  */
 import { randomUUID } from "node:crypto"
 import { Clock, Context, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
@@ -31,24 +30,22 @@ import {
 import { keyHashOf, Quotas } from "./quotas.ts"
 import { makeRefusals } from "./refusals.ts"
 
-/** The org this request acts for. */
 export class ActingOrg extends Context.Service<ActingOrg, OrgId>()("posthaste/adapters/http/server/auth/ActingOrg") {}
 
-/** Who asks, beyond the org. */
 export class Caller extends Context.Service<
   Caller,
   {
-    /** Null of an operator's. */
+    /** Null for the operator. */
     readonly keyId: string | null
     readonly may: (scope: Scope) => boolean
-    /** The key and its limits; null of an operator's. */
+    /** Null for the operator. */
     readonly limited: { readonly id: string; readonly limits: Rates } | null
-    /** Null when it is not known. */
+    /** Null when unknown. */
     readonly address: string | null
   }
 >()("posthaste/adapters/http/server/auth/Caller") {}
 
-/** The key that manages the keys of its org; null: an operator's, which manages those of all orgs. */
+/** The key that manages the keys of its org; null: the operator, for all orgs. */
 export class ManagingKey extends Context.Service<ManagingKey, Holder | null>()(
   "posthaste/adapters/http/server/auth/ManagingKey"
 ) {}
@@ -62,19 +59,17 @@ const security = {
 }
 const errors = [problemOf(400), problemOf(401), problemOf(403), problemOf(429), problemOf(500), problemOf(503)]
 
-/** For everything that belongs to an org. */
 export class OrgAccess extends HttpApiMiddleware.Service<OrgAccess, { provides: ActingOrg | Caller }>()(
   "posthaste/adapters/http/server/auth/OrgAccess",
   { security, error: errors }
 ) {}
 
-/** For everything that only the operator may do. */
 export class OperatorAccess extends HttpApiMiddleware.Service<OperatorAccess>()(
   "posthaste/adapters/http/server/auth/OperatorAccess",
   { security, error: errors }
 ) {}
 
-/** For the keys of an org: the operator, and a key of the org with the scope `admin`. */
+/** For the operator and keys with the scope `admin`. */
 export class KeyAccess extends HttpApiMiddleware.Service<KeyAccess, { provides: ManagingKey }>()(
   "posthaste/adapters/http/server/auth/KeyAccess",
   { security, error: errors }
@@ -85,12 +80,12 @@ const isOrgId = Schema.is(OrgId)
 
 type Refusal = Problem | StoreUnavailable
 
-/** The operator's keys at this moment: they rotate while the process runs. */
+/** They rotate while the process runs. */
 export type OperatorKeys = () => ReadonlyArray<Redacted.Redacted>
 
 const hashes = new WeakMap<ReadonlyArray<Redacted.Redacted>, ReadonlyArray<Buffer>>()
 
-/** Takes the same time whichever key it is. */
+/** Takes the same time for every key. */
 export const isOperator = (keys: OperatorKeys, hashed: Buffer): boolean => {
   const given = keys()
   const known = hashes.get(given) ?? given.map((key) => hashOf(Redacted.value(key)))
@@ -100,14 +95,13 @@ export const isOperator = (keys: OperatorKeys, hashed: Buffer): boolean => {
 
 interface AuthOptions {
   readonly operatorKeys: OperatorKeys
-  /** Proxies of the operator's, which say for whom they ask. */
+  /** The operator's proxies, whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: Networks | null
 }
 
-/** Compiled once for each time that a key was read. */
 const networksOfHolder = new WeakMap<Pick<Holder, "networks">, Networks | null>()
 
-/** Whether a key may be used from there; a key with networks from no address that is not known. */
+/** True when the key may be used from the address. A key with networks is refused an unknown address. */
 export const comesFrom = (holder: Pick<Holder, "networks">, address: string | null): boolean => {
   if (holder.networks === null) return true
   const networks = networksOfHolder.get(holder) ?? networksOf(holder.networks)
@@ -122,7 +116,6 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
       const quotas = yield* Quotas
       const refusals = yield* makeRefusals((fact) => noteAccess(randomUUID(), fact))
 
-      /** Null for the operator. */
       const holderOf = Effect.fnUntraced(function* (
         key: string,
         request: HttpServerRequest.HttpServerRequest
@@ -167,7 +160,7 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
 
       type Asked = Pick<HttpApiEndpoint.Top, "annotations">
 
-      /** Who asks, if the key is good and may call the route. */
+      /** Fails when the key is not good or may not call the route. */
       const callerOf = Effect.fnUntraced(function* (credential: Redacted.Redacted, endpoint: Asked) {
         const request = yield* HttpServerRequest.HttpServerRequest
         const address = addressOf(request, trustedProxies)
@@ -233,7 +226,7 @@ export const layer = ({ operatorKeys, trustedProxies = null }: AuthOptions) =>
 
 const actorOf = (holder: Holder | null): string => (holder === null ? "operator" : `key:${holder.id}`)
 
-/** Null: all of them. */
+/** Null: all orgs. */
 export const oneOrAll = (orgId: OrgId): OrgId | null => (orgId === NOBODY ? null : orgId)
 
 const actingOrg = (holder: Holder | null, named: string | undefined, ofAll: boolean): Effect.Effect<OrgId, Problem> => {

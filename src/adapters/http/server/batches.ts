@@ -1,8 +1,7 @@
 /**
- * Requests about many things at once: batches of messages and of events, at most 1 MiB and a thousand entries.
- *
- * The body is judged as a whole before anything of it is accepted: it is JSON, its list is of the right length, and the org may ask
- * for so much. From there on each entry is judged on its own, a hundred at a time, so that other requests are answered in between.
+ * Batches of messages and events: at most 1 MiB and 1,000 entries. The body is judged as a whole first (JSON, length of
+ * its list, admission of the org); then each entry on its own, 100 at a time, so that other requests are answered in
+ * between.
  */
 import { Array as Arr, Effect, Result } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -15,7 +14,7 @@ import { ActingOrg } from "./auth.ts"
 import { invalidFields, type Problem, tooLarge } from "./problem.ts"
 import { decoded, limits, readJson } from "./requestBody.ts"
 
-/** Decoded and accepted together: more cost each of them less, and keep other requests waiting for longer. */
+/** A larger part costs less an entry and keeps other requests waiting longer. */
 const TOGETHER = 100
 
 interface Answered {
@@ -24,15 +23,15 @@ interface Answered {
 }
 
 interface Kind<Asked, Outcome, E1, R1, E2, R2, R3> {
-  /** The name of the body's list. */
+  /** The name of the list in the body. */
   readonly name: string
   readonly decodeBody: Decode<{ readonly [name: string]: ReadonlyArray<unknown> }>
   readonly admit: (orgId: OrgId, bytes: number, entries: ReadonlyArray<unknown>) => Effect.Effect<void, E1, R1>
   readonly decode: (entry: JsonText, path: string) => Result.Result<Asked, ReadonlyArray<Fault>>
-  /** Is told how many entries of the batch did not decode. */
+  /** Counts entries that did not decode. */
   readonly undecoded: (count: number) => Effect.Effect<void, never, R3>
   readonly accept: (orgId: OrgId, asked: ReadonlyArray<Asked>) => Effect.Effect<ReadonlyArray<Outcome>, E2, R2>
-  /** `path` is the place of the entry in the request. */
+  /** `path`: the entry's place in the request. */
   readonly answerTo: (outcome: Outcome, path: string) => Answered
 }
 

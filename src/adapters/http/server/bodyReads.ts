@@ -1,4 +1,4 @@
-/** Whoever sees a body leaves an entry in the audit, stored before it is shown. */
+/** Stores an audit entry before a body is shown. */
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { noteAccess } from "../../../application/keys/access.ts"

@@ -1,6 +1,6 @@
 /**
- * Where a request comes from, and networks of callers. A proxy of the operator's says for whom it asks (`X-Forwarded-For`); nobody
- * else is believed.
+ * Addresses and networks of callers. Only the operator's proxies are believed when they say for whom they ask
+ * (`X-Forwarded-For`).
  */
 import { BlockList, isIP } from "node:net"
 import { Option } from "effect"
@@ -8,17 +8,17 @@ import type { HttpServerRequest } from "effect/http"
 
 export type Networks = Pick<BlockList, "check">
 
-/** An address of IPv4 that came in over a socket of IPv6 is the same address. */
+/** Turns an IPv4 address of an IPv6 socket into plain IPv4. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "")
 
 interface Network {
   readonly address: string
   readonly family: "ipv4" | "ipv6"
-  /** How many bits of the address all of it share. */
+  /** The length of the prefix. */
   readonly bits: number
 }
 
-/** Null of what is no network such as 10.0.0.0/8 or 2001:db8::/32, and no single address. */
+/** Null unless the text is a network such as 10.0.0.0/8 or 2001:db8::/32, or one address. */
 const networkOf = (text: string): Network | null => {
   const [address = "", prefix, ...more] = text.split("/")
   const version = isIP(address)
@@ -28,7 +28,7 @@ const networkOf = (text: string): Network | null => {
   return { address, family: version === 4 ? "ipv4" : "ipv6", bits: Number(prefix ?? all) }
 }
 
-/** Null when one of them is none. */
+/** Null when one of them is no network. */
 export const networksOf = (given: ReadonlyArray<string>): Networks | null => {
   const networks = new BlockList()
   for (const text of given) {
@@ -39,7 +39,7 @@ export const networksOf = (given: ReadonlyArray<string>): Networks | null => {
   return networks
 }
 
-/** Whether all of a network lies in one of these networks. */
+/** True when all of a network lies in one of these. */
 export const isWithin = (text: string, others: ReadonlyArray<string>): boolean => {
   const network = networkOf(text)
   if (network === null) return false
@@ -56,7 +56,7 @@ export const isIn = (networks: Networks, address: string): boolean => {
   return family !== 0 && networks.check(one, family === 4 ? "ipv4" : "ipv6")
 }
 
-/** The address of the caller: behind trusted proxies, the last one that none of them has. Null when it is not known. */
+/** The caller's address: behind trusted proxies, the last one that is none of theirs. Null when unknown. */
 export const addressOf = (
   { remoteAddress, headers }: Pick<HttpServerRequest.HttpServerRequest, "remoteAddress" | "headers">,
   proxies: Networks | null
@@ -66,11 +66,11 @@ export const addressOf = (
   if (proxies === null || !isIn(proxies, nearest)) return plain(nearest)
   const said = (headers["x-forwarded-for"] ?? "").split(",").map((each) => each.trim())
   const caller = said.toReversed().find((each) => !isIn(proxies, each))
-  // What a proxy passed on unread is no address.
+  // A proxy may pass on text that is no address.
   return caller !== undefined && isIP(caller) !== 0 ? plain(caller) : plain(nearest)
 }
 
-/** The network that a caller is known by: of IPv6 the 64 bits whose addresses one holder has. */
+/** The network of a caller: of IPv6 the first 64 bits, which one holder has. */
 export const networkOfCaller = (address: string | null): string => {
   if (address === null || !address.includes(":") || /^::ffff:\d+\./i.test(address)) return address ?? ""
   const [head = "", tail] = address.split("::")

@@ -1,6 +1,6 @@
 /**
- * The bounds of a server's connections, beside those that Node has: so many of one address, and so many requests of a connection that
- * wait for their answers. And the stop of a server, which waits for requests under way and for nothing else.
+ * The bounds of a server's connections beyond Node's own (connections of one address, requests of a connection that
+ * wait for answers), and the stop of a server, which waits for nothing but requests under way.
  */
 import { IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -10,20 +10,18 @@ import { refuseNotHttp } from "./refuseNotHttp.ts"
 const seconds = (count: number) => count * 1000
 
 export interface ConnectionLimits {
-  /** Of all callers together. */
   readonly connectionsMax: number
-  /** Of one address; a proxy of the operator's may have as many as there are. */
+  /** Of one address; the operator's proxies have no such bound. */
   readonly perAddressMax: number
-  /** For a handshake, and for the headers of a request. */
+  /** For a handshake and the headers. */
   readonly headersWithinMs: number
-  /** For a whole request. */
   readonly requestWithinMs: number
-  /** A connection is kept for so long without a request. */
+  /** Closes a connection without a request after this time. */
   readonly idleMs: number
-  /** A connection with a request is kept for so long without a byte in either direction. */
+  /** Closes a connection with a request after this time without a byte. */
   readonly silentMs: number
   readonly isProxy: (address: string) => boolean
-  /** Requests that a caller may send on one connection before it has their answers. One more closes it. */
+  /** Unanswered requests on one connection; one more closes it. */
   readonly underWayMax: number
 }
 
@@ -32,20 +30,18 @@ export const limitsDefault: ConnectionLimits = {
   perAddressMax: 1_000,
   headersWithinMs: seconds(10),
   requestWithinMs: seconds(30),
-  // Longer than the usual idle time of a proxy in front, so that the proxy closes first.
+  // Longer than the usual idle time of a proxy, so that the proxy closes first.
   idleMs: seconds(65),
   silentMs: seconds(60),
   isProxy: () => false,
   underWayMax: 16
 }
 
-/** Connections that have as many requests under way as they may. */
 const fullConnections = new WeakSet<Socket>()
 
 /**
- * A request on a connection that may be full. Node's parser reads all requests of a piece at once, some two thousand in 64 KiB, and
- * makes a request and a response of each; afterwards it is too late to close the connection. It stops at a request for an upgrade. So
- * the request that is one too many looks like that.
+ * Node's parser makes a request and a response of each of some two thousand requests in 64 KiB before the connection
+ * can be closed. It stops at a request for an upgrade, so the request beyond the bound looks like one.
  */
 export class CountedRequest extends IncomingMessage {
   private asksUpgrade: unknown
@@ -65,13 +61,13 @@ export class CountedRequest extends IncomingMessage {
   }
 }
 
-/** How long a stop waits for requests under way. Appends take milliseconds; a slow caller could take for ever. */
+/** The longest wait of a stop for requests under way. */
 const STOP_MAX_MS = 10_000
 
-/** Answers that never end by themselves. A stop ends them: subscribers reconnect with the last id they saw. */
+/** Answers without end. A stop ends them: subscribers reconnect with the last id they saw. */
 export const endless = new WeakSet<ServerResponse>()
 
-/** Calls `enter` with each request; `begin` lets the server's listeners hear it. */
+/** Calls `enter` with each request; `begin` passes it to the server's listeners. */
 export const watchConnections = (
   server: Server,
   { connectionsMax, perAddressMax, silentMs, isProxy, underWayMax }: ConnectionLimits,
@@ -93,7 +89,7 @@ export const watchConnections = (
     underWay.set(socket, own)
     socket.once("close", () => {
       underWay.delete(socket)
-      // Node ends those behind the first only where it was the parser that read the connection's end.
+      // Node ends the later ones only where its parser read the end of the connection.
       for (const response of own) response.destroy()
     })
     return own
@@ -111,7 +107,7 @@ export const watchConnections = (
     enter(request, response, () => emit("request", request, response))
   }
 
-  /** A refusal must not be taken for the answer to another request, or for a part of it. */
+  /** False where a refusal could be taken for the answer to another request. */
   const hearsRefusal = (socket: Socket): boolean => {
     const [first, second] = underWay.get(socket) ?? []
     return first === undefined || (second === undefined && !first.headersSent && !first.req.complete)
@@ -121,7 +117,6 @@ export const watchConnections = (
   server.timeout = silentMs
   server.on("connection", (socket) => {
     const { remoteAddress } = socket
-    // It is gone already.
     if (remoteAddress === undefined) return socket.destroy()
     const address = networkOfCaller(remoteAddress)
     if ((perAddress.get(address) ?? 0) >= perAddressMax && !isProxy(remoteAddress)) return socket.destroy()
@@ -142,7 +137,7 @@ export const watchConnections = (
     return true
   }
 
-  // Node's own `close` lets connections that were busy at that moment stay in keep-alive afterwards, and watches for slow requests no more.
+  // Node's `close` keeps connections that were busy alive afterwards, and no longer looks for slow requests.
   const close = server.close.bind(server)
   server.close = (callback) => {
     close(callback)

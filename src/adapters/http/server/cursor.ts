@@ -1,18 +1,15 @@
-/**
- * The cursor of a list in the API: the store's own cursor, signed. A cursor that was mistyped, cut, made up, or given out for another list
- * or to another org is refused: what reaches the store is what the store gave out.
- */
+/** The cursors of lists: the store's own, signed, so that only cursors it gave out for this list and org reach it. */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { ActingOrg } from "./auth.ts"
 import { invalidRequest, type Problem } from "./problem.ts"
 
-/** Signs with the first, believes each: the keys that processes before and after a rotation sign with. */
+/** Signs with the first key and believes each, as a rotation needs. */
 class CursorKeys extends Context.Service<CursorKeys, ReadonlyArray<Buffer>>()(
   "posthaste/adapters/http/server/cursor/CursorKeys"
 ) {}
 
-/** All processes share the encryption keys, so a cursor leads on at any of them. */
+/** All processes share these keys, so a cursor is good at any of them. */
 export const cursorKeys = (encryptionKeys: ReadonlyArray<Redacted.Redacted<Uint8Array>>) =>
   Layer.succeed(
     CursorKeys,
@@ -27,7 +24,7 @@ const signature = (key: Buffer, orgId: string, list: string, cursor: string) =>
     .digest()
     .subarray(0, SIGNATURE_BYTES)
 
-/** What seals and opens the cursors of one list, for the org that asks. */
+/** Seals and opens the cursors of one list, for the org that asks. */
 export const cursorsOf = (list: string) =>
   Effect.gen(function* () {
     const keys = yield* CursorKeys
@@ -35,14 +32,13 @@ export const cursorsOf = (list: string) =>
     return {
       seal: (cursor: string): string =>
         Buffer.concat([signature(keys[0]!, orgId, list, cursor), Buffer.from(cursor)]).toString("base64url"),
-      /** `field` is the parameter that brings it. */
       open: (sealed: string, field = "cursor"): Effect.Effect<string, Problem> => {
         const bytes = Buffer.from(sealed, "base64url")
         const cursor = bytes.toString("utf8", SIGNATURE_BYTES)
         const signed = bytes.subarray(0, SIGNATURE_BYTES)
         const isOurs =
           signed.length === SIGNATURE_BYTES &&
-          // Base64 has several spellings of one text; only ours is.
+          // Base64 has several spellings of one text; one is accepted.
           bytes.toString("base64url") === sealed &&
           keys.some((key) => timingSafeEqual(signed, signature(key, orgId, list, cursor)))
         return isOurs

@@ -1,5 +1,5 @@
 /**
- * The fields of requests and answers that only this API has. Fields that it shares with the settings of channels are in
+ * Fields of requests and answers that only HTTP has; those shared with settings are in
  * application/destinations/fields.ts.
  */
 import { Schema, SchemaTransformation } from "effect"
@@ -19,15 +19,12 @@ export {
   Time
 } from "../../api/fields.ts"
 
-/** A text in an answer that may not be there. */
 export const Text = Schema.NullOr(Schema.String)
 
-/** A time in an answer. */
 export const Moment = Schema.String.annotate({ format: "date-time" }).pipe(
   Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString)
 )
 
-/** An id in an answer. */
 export const Id = Schema.String.annotate({ format: "uuid" })
 
 const nextCursor = Schema.NullOr(Schema.String).annotateKey({
@@ -37,11 +34,9 @@ const nextCursor = Schema.NullOr(Schema.String).annotateKey({
 
 const nameOf = (item: Schema.Constraint) => item.ast.annotations?.["identifier"] as string
 
-/** A page of a list. */
 export const listOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), nextCursor }).annotate({ identifier: `${nameOf(item)}Page` })
 
-/** How far behind the facts it is what is answered. */
 export const freshness = {
   asOf: Moment.annotateKey({ description: "What was stored before this time is in it." }),
   behindSeconds: Schema.Finite.annotate({
@@ -49,7 +44,6 @@ export const freshness = {
   })
 }
 
-/** A list that is read from a projection. */
 export const projectedListOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), nextCursor, ...freshness }).annotate({
     identifier: `${nameOf(item)}PageAsOf`
@@ -57,7 +51,7 @@ export const projectedListOf = <S extends Schema.Constraint>(item: S) =>
 
 const LIMIT_MAX = 200
 export const LIMIT_DEFAULT = 50
-/** Of what one message or one stream has: nearly always all of it. */
+/** Nearly always the whole history of a message or stream. */
 export const HISTORY_LIMIT = LIMIT_MAX
 
 const limitUpTo = (max: number) =>
@@ -77,7 +71,6 @@ const pagingUpTo = (max: number) => ({
 
 export const paging = pagingUpTo(LIMIT_MAX)
 export const historyPaging = pagingUpTo(HISTORY_LIMIT)
-/** Parameters that several lists have. */
 export const filters = {
   channel: maybe(ChannelName, "Only those of this channel."),
   to: maybe(text(512), "Only those to this destination or recipient."),
@@ -86,8 +79,7 @@ export const filters = {
   correlationId: maybe(text(256), "Only those with this correlation id.")
 }
 
-/** A switch in a query. */
 export const switchParameter = (description: string) => maybe(Schema.Literals(["true", "false"]), description)
 
-/** An id in a path is any text here: an id that can't exist is answered like one that does not. */
+/** Any text: an impossible id is answered like an absent one. */
 export const idParam = { id: Id.annotateKey({ description: "The id." }) }

@@ -1,4 +1,4 @@
-/** Ready: the store answers within two seconds; what is wrong elsewhere is told beside. Alive: this process answers. */
+/** Ready: the store answers within two seconds, with troubles told beside. Alive: this process answers. */
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
@@ -34,17 +34,16 @@ export const healthApi = HttpApiGroup.make("health")
 
 const ok = { status: "ok" } as const
 
-/** No message has this id, so the question costs the store the least. */
+/** The cheapest question: no message has this id. */
 const noMessage = MessageId.make("00000000-0000-0000-0000-000000000000")
 
-/** A process that has the API and not the broker tells what those with the broker have written down. */
+/** A process without the broker tells what those with it have written down. */
 const broker = Effect.flatMap(Processes, ({ brokerReach }) =>
   Effect.map(brokerReach, (found) =>
     found === null ? null : { status: found.away ? ("away" as const) : ("ok" as const), since: found.since }
   )
 )
 
-/** Fails with `StoreUnavailable` when the store does not answer in time. */
 export const ready = Effect.flatMap(EventStore, (store) =>
   store.load(noMessage).pipe(
     Effect.timeoutOrElse({

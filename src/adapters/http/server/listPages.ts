@@ -1,4 +1,4 @@
-/** Pages of lists, of at most 200 items. Orgs take turns at the connections that lists are read with. */
+/** Pages of lists, of at most 200 items. Orgs share the connections that lists are read with. */
 import { Effect, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { Freshness } from "../../../application/log/Freshness.ts"
@@ -9,17 +9,15 @@ import { cursorsOf } from "./cursor.ts"
 import { freshness, LIMIT_DEFAULT } from "./fields.ts"
 import { Quotas } from "./quotas.ts"
 
-/** Reads a list or a count of the org that asks. */
 export const asReader = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Quotas, ({ reads }) => Effect.flatMap(ActingOrg, (org) => reads.withPermit(org)(effect)))
 
-/** What callers say about the page they want. */
 export interface PageQuery {
   readonly limit?: number | undefined
   readonly cursor?: string | undefined
 }
 
-/** The same with the store's cursor. */
+/** A `PageQuery` with the store's cursor. */
 export interface Page {
   readonly limit: number
   readonly cursor: string | null
@@ -30,7 +28,6 @@ interface Items<Item> {
   readonly nextCursor: string | null
 }
 
-/** What one item is in the API, as data, and how what is read becomes it. */
 interface Kind<Item, Json> {
   readonly of: Schema.Codec<Json, unknown>
   readonly json: (item: Item) => Json
@@ -38,14 +35,14 @@ interface Kind<Item, Json> {
 
 const encoders = new WeakMap<object, (value: unknown) => unknown>()
 
-/** Making one takes longer than using it. */
+/** An encoder costs more to make than to use. */
 const encoderOf = (schema: Schema.ConstraintCodec<unknown>): ((value: unknown) => unknown) => {
   const encode = encoders.get(schema) ?? Schema.encodeUnknownSync(Schema.toCodecJson(schema))
   encoders.set(schema, encode)
   return encode
 }
 
-/** One page of a list of the org: read with the store's own cursor, answered in the words of the API. */
+/** One page of a list of the org, read with the store's own cursor. */
 export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   list: string,
   { limit = LIMIT_DEFAULT, cursor }: PageQuery,
@@ -65,7 +62,7 @@ export const pageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
 
 const encodeFreshness = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(freshness)))
 
-/** The same, read from a projection: it says how far behind the facts it is. */
+/** A page of a projection, with how far it is behind the facts. */
 export const projectedPageOf = Effect.fnUntraced(function* <Item, Json, E, R>(
   projection: ProjectionName,
   list: string,
@@ -90,15 +87,15 @@ export const pageOfAll = <Item, Json, E, R>(
     nobody
   )
 
-/** No org has this name, so its cursors lead nowhere else. */
+/** No org's name, so its cursors fit no org. */
 const nobody = "" as OrgId
 
-/** A page of what is in memory as a whole; a cursor says how many come before it. */
+/** A page of a list in memory; its cursor counts the items before it. */
 export const partOf = <Item>(all: ReadonlyArray<Item>, { cursor, limit }: Page): Items<Item> => {
   const from = Number(cursor ?? 0)
   const next = from + limit
   return { items: all.slice(from, next), nextCursor: next < all.length ? String(next) : null }
 }
 
-/** A list that is never long comes in one page, in the form of every other. */
+/** A short list in one page. */
 export const onePage = <Item>(items: ReadonlyArray<Item>): Items<Item> => ({ items, nextCursor: null })

@@ -1,4 +1,4 @@
-/** The listening server: Node's, with limits for its connections, TLS where there is a certificate, and quotas. */
+/** The listening server: Node's, with bounds for connections, TLS where there is a certificate, and quotas. */
 import { createServer, type Server, type ServerOptions } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { Redacted } from "effect"
@@ -6,7 +6,6 @@ import { type ConnectionLimits, CountedRequest, limitsDefault, watchConnections 
 import type { Enter } from "./quotas.ts"
 import { SafeResponse } from "./securityHeaders.ts"
 
-/** How often Node looks for slow callers. */
 const CHECK_EVERY_MS = 5_000
 
 const optionsOf = ({ headersWithinMs, requestWithinMs, idleMs }: ConnectionLimits) =>
@@ -23,15 +22,14 @@ const optionsOf = ({ headersWithinMs, requestWithinMs, idleMs }: ConnectionLimit
 
 /** In PEM. */
 export interface Certificate {
-  /** The server's own first, then what leads to its authority. */
+  /** The server's own first, then its chain. */
   readonly certificate: string
   readonly key: Redacted.Redacted
 }
 
-/** TLS from the first byte. */
 export interface Tls {
   readonly certificate: Certificate
-  /** Is called with each later certificate: connections that begin from then on get it. */
+  /** Passes on each later certificate, for connections that begin from then on. */
   readonly whenRenewed: (renew: (renewed: Certificate) => void) => void
 }
 

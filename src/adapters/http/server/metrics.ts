@@ -1,17 +1,14 @@
-/**
- * `/metrics` of the API, for the operator's key; and the counting of what the API answers. A route is counted by its
- * pattern, so an id in a path is no label.
- */
+/** `/metrics` for the operator's key, and the counts of answers by route pattern. */
 import { Clock, Context, Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hashOf } from "../keys/apiKey.ts"
 import { isOperator, type OperatorKeys } from "./auth.ts"
 import { forbidden, toResponse, unauthorized } from "./problem.ts"
 
-/** `route` is `GET /api/v1/…/:id`; null where no route matched. */
+/** `route` is the pattern, `GET /api/v1/…/:id`; null where none matched. */
 export type Answered = (route: string | null, status: number, seconds: number) => void
 
-/** The text, and its content type, in the form that the caller's `accept` header prefers. */
+/** The text in the form that the caller's `accept` prefers. */
 export type MetricsText = (accept: string | undefined) => { readonly text: string; readonly contentType: string }
 
 export const metricsRoute = (operatorKeys: OperatorKeys, metrics: MetricsText) => {
@@ -34,7 +31,6 @@ export const counted =
       const clock = Context.get(fiber.context, Clock.Clock)
       const since = clock.monotonicTimeNanosUnsafe()
       return Effect.map(routes, (response) => {
-        // The router leaves the route it found in the fiber's services.
         const matched = Context.getOrUndefined(fiber.context as Context.Context<never>, HttpRouter.RouteContext)
         const route = matched === undefined ? null : `${matched.route.method} ${matched.route.path}`
         answered(route, response.status, Number(clock.monotonicTimeNanosUnsafe() - since) / 1e9)

@@ -1,7 +1,6 @@
 /**
- * Adds to the OpenAPI document that is generated from Api.ts what the generator can't say: one schema in place of its copies,
- * refusals once for all operations, bodies that may be left out, headers of answers, and numbers and lists in the form that
- * generators of clients read. What fields and operations mean stands in their schemas.
+ * Adds to the generated OpenAPI document: one schema in place of its copies, refusals once for all operations, optional
+ * bodies, headers of answers, and numbers and lists in the form that generators of clients read.
  */
 export interface JsonSchema {
   $ref?: string
@@ -127,7 +126,6 @@ const complete = ({ components }: Document, path: string, method: string, operat
   for (const parameter of operation.parameters) {
     tidy(parameter.schema!)
     const { description, ...schema } = parameter.schema!
-    // A text in the query, read as a number.
     const isNumber = schema.maximum !== undefined
     Object.assign(parameter, description && { description }, {
       schema: isNumber ? { ...schema, type: "integer" } : schema
@@ -158,7 +156,7 @@ const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${nam
 
 const nameIn = (reference: string): string => reference.split("/").at(-1)!
 
-/** `Problem_1` is a copy of `Problem`: the generator makes one for each place where the schema is annotated. */
+/** Removes `Problem_1` and the like: the generator copies a schema wherever it is annotated. */
 const withoutCopies = (document: Document): Document => {
   const { schemas } = document.components
   const original = (name: string) => name.replace(/_\d+$/, "")
@@ -174,15 +172,15 @@ const withoutCopies = (document: Document): Document => {
 
 const INT32_MAX = 2 ** 31 - 1
 
-/** The form that generators of clients read, for the schema and all within it. */
+/** Brings a schema and all within it into the form that generators of clients read. */
 const tidy = (schema: JsonSchema): void => {
-  // The generator writes the words and the rules of a field beside those of its type.
+  // The generator writes a field's words and rules beside those of its type.
   const { allOf = [], prefixItems, type } = schema
   const apart = allOf.filter((each) => Object.keys(each).some((key) => key !== "description" && key in schema))
   for (const each of allOf) if (!apart.includes(each)) Object.assign(schema, each)
   if (apart.length > 0) schema.allOf = apart
   else delete schema.allOf
-  // Of a field that may be null, the words of its type.
+  // A nullable field takes the words of its type.
   const words = schema.anyOf?.length === 2 ? schema.anyOf[0]!.description : undefined
   if (words !== undefined) schema.description ??= words
   if (type === "integer") {

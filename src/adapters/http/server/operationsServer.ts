@@ -1,6 +1,6 @@
 /**
- * The port that a process opens for those who run it: `/metrics`, `/healthz` and `/readyz`, without a key. It needs no
- * store to answer, so it answers during an outage too, and a process without the role `api` has it as well.
+ * The port of a process for its operators: `/metrics`, `/healthz` and `/readyz`, without a key and without the store,
+ * in every role.
  */
 import { once } from "node:events"
 import type { IncomingMessage, ServerResponse } from "node:http"
@@ -11,21 +11,19 @@ import type { MetricsText } from "./metrics.ts"
 
 export interface Readiness {
   readonly status: "ok" | "unavailable"
-  /** Each part of this process that can't work, and since when. */
+  /** Parts of this process that can't work. */
   readonly parts: ReadonlyArray<{ readonly part: string; readonly reason: string; readonly since: string }>
-  /** What is wrong with the installation as a whole, and whose transaction it is; the process works all the same. */
+  /** Troubles of the installation; the process works all the same. */
   readonly troubles?: ReadonlyArray<Trouble>
 }
 
 interface OperationsOptions {
   readonly host: string
-  /** 0 takes any free port. */
   readonly port: number
   readonly metrics: MetricsText
   readonly ready: Effect.Effect<Readiness>
 }
 
-/** The port can't be opened. */
 class OperationsPortTaken extends Schema.TaggedError<OperationsPortTaken>()("OperationsPortTaken", {
   cause: Schema.Defect()
 }) {
@@ -34,7 +32,7 @@ class OperationsPortTaken extends Schema.TaggedError<OperationsPortTaken>()("Ope
   }
 }
 
-/** Listens until the scope closes. Answers the port. */
+/** Listens until the scope closes and returns the port. */
 export const operationsServer = Effect.fnUntraced(function* ({ host, port, metrics, ready }: OperationsOptions) {
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
   const json = (response: ServerResponse, status: number, body: object) => {

@@ -1,7 +1,6 @@
 /**
- * The pages for readers: `/docs` and `/openapi.json`, and `/`, which leads to the docs. Anybody may ask for them, so a
- * request costs nothing that grows: each page is made and compressed once, when it is first asked for, all answers share
- * those bytes, and who has a page already is told so. Who does not read a page is disconnected (connections.ts).
+ * `/docs`, `/openapi.json`, and `/`, which leads to the docs. Each page is made and compressed once; all answers share
+ * its bytes, and a caller with the same tag gets none.
  */
 import { createHash } from "node:crypto"
 import { promisify } from "node:util"
@@ -17,7 +16,7 @@ interface Page {
   readonly plain: Uint8Array
   readonly zipped: Uint8Array
   readonly etag: string
-  /** What the browser may do for it. */
+  /** The content security policy. */
   readonly policy: string | null
 }
 
@@ -35,7 +34,6 @@ const pageOf = (contentType: string, plain: Uint8Array, policy: string | null = 
     })
   )
 
-/** `gzip` is accepted unless it is not named or has the weight 0. */
 const acceptsGzip = (accepted = ""): boolean =>
   accepted.split(",").some((coding) => /^\s*(gzip|x-gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$)[\d.]+\s*)?$/i.test(coding))
 
@@ -48,7 +46,7 @@ const answerWith = (made: Effect.Effect<Page>) =>
     const page = yield* made
     const { "accept-encoding": accepted, "if-none-match": known } = request.headers
     const zips = acceptsGzip(accepted)
-    // Two encodings are two representations, so their tags differ.
+    // Two encodings need two tags.
     const etag = zips ? `"${page.etag}-gzip"` : `"${page.etag}"`
     const headers = {
       etag,
@@ -63,7 +61,7 @@ const answerWith = (made: Effect.Effect<Page>) =>
     })
   })
 
-/** The docs page holds its own scripts and styles: it works without internet access. */
+/** The docs page holds its own scripts and styles, so it works offline. */
 const docsOf = (api: typeof Api): Effect.Effect<Uint8Array> =>
   Effect.promise(async () => {
     const docs = HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } })
@@ -74,7 +72,7 @@ const docsOf = (api: typeof Api): Effect.Effect<Uint8Array> =>
     return bytes
   })
 
-/** As a browser takes them: of the text between the tags, without attributes that would make it data. */
+/** Hashes of the scripts, as a browser takes them: of the text between the tags. */
 const scriptHashesOf = (html: Uint8Array): ReadonlyArray<string> =>
   [
     ...Buffer.from(html)

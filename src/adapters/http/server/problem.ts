@@ -1,6 +1,4 @@
-/**
- * Errors as this API answers them. What they say is said once for all ways in (adapters/api/problem.ts).
- */
+/** Problems (adapters/api/problem.ts) as HTTP answers. */
 import { Effect, type Result } from "effect"
 import { HttpServerResponse, ProblemDetails } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
@@ -11,7 +9,7 @@ import { type Failure, invalidFields, notFound, type Problem, ProblemBody, probl
 
 export * from "../../api/problem.ts"
 
-/** The OpenAPI document's promise that an endpoint can answer with this status. */
+/** Promises in the OpenAPI document that an endpoint can answer with this status. */
 export const problemOf = (status: number) =>
   ProblemBody.pipe(HttpApiSchema.status(status), HttpApiSchema.asJson({ contentType: ProblemDetails.contentType }))
 
@@ -23,18 +21,18 @@ const unanswered = (cause: unknown) =>
     Effect.flatMap((isLogged) => (isLogged ? Effect.void : Effect.logWarning("the store did not answer", cause)))
   )
 
-/** The cause of an outage goes to our log only: it can name hosts, tables and users. */
+/** The cause of an outage goes to the log only: it can name hosts, tables and users. */
 export const refuse = (failure: Failure): Effect.Effect<HttpServerResponse.HttpServerResponse> => {
   const problem = problemFor(failure)
   const response = Effect.sync(() => toResponse(problem))
   return failure._tag === "StoreUnavailable" ? Effect.andThen(unanswered(failure.cause), response) : response
 }
 
-/** The answer to a request that made something: the thing, and the path where it can be read. */
+/** Answers with a new resource and its path. */
 export const created = (path: string, value: object, status = 201): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe(value, { status, headers: { location: `/api/v1${path}` } })
 
-/** A text that is no id at all is answered like the id of nothing. */
+/** Answers a text that is no id like an absent id. */
 export const idOf =
   <Id>(kind: { readonly make: (text: string) => Id }) =>
   (text: string): Effect.Effect<Id, Problem> =>
@@ -43,11 +41,10 @@ export const idOf =
 export const orNotFound = <A>(found: A | null): Effect.Effect<A, Problem> =>
   found === null ? Effect.fail(notFound()) : Effect.succeed(found)
 
-/** The result of a request that was judged as a whole. */
 export const judged = <A>(result: Result.Result<A, ReadonlyArray<Fault>>): Effect.Effect<A, Problem> =>
   Effect.mapError(Effect.fromResult(result), invalidFields)
 
-/** The handler's own answer, or its failure as a problem. */
+/** The handler's answer, or its failure as a problem. */
 export const answer = <A, R>(
   effect: Effect.Effect<A, Failure, R>
 ): Effect.Effect<A | HttpServerResponse.HttpServerResponse, never, R> => Effect.catch(effect, refuse)

@@ -1,13 +1,11 @@
 /**
- * Quotas: the bounds of one asker's requests to this process. The asker is told from the headers, before a byte of the body is read and
- * before anything is built: the org whose key was good lately, else the network address. So strangers wait behind strangers.
+ * Quotas: the bounds of one asker's requests to this process. The headers tell the asker, before a byte of the body is
+ * read: the org whose key was good lately, else the network address. So strangers wait behind strangers.
  *
- * - A bucket of requests: beyond its rate a request is refused (429).
- * - Requests under way, and the bytes of their bodies: beyond these a request waits unread, in the order of its asker, and costs a socket.
- *   Where as many wait as may, the next is refused.
- * - Wrong keys: beyond their rate only keys that were good lately are looked up.
- *
- * Rates that the operator sets for an org or a key (application/orgs/admission.ts) are buckets of the same kind.
+ * - Beyond its rate a request is refused (429).
+ * - Beyond its requests under way, or the bytes of their bodies, a request waits unread, in the order of its asker;
+ * where too many wait, it is refused.
+ * - Beyond the rate of wrong keys only keys that were good lately are looked up.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Clock, Context, Effect, Layer, Option, PartitionedSemaphore } from "effect"
@@ -22,14 +20,13 @@ import { limits as bodies } from "./requestBody.ts"
 export interface QuotaLimits {
   readonly ofOrg: Rate
   readonly ofAddress: Rate
-  /** Of one asker. */
   readonly underWayMax: number
-  /** Of the bodies of one asker's requests under way. */
+  /** Of the bodies of requests under way. */
   readonly bytesMax: number
   readonly waitingMax: number
   readonly wrongKeysOfAddress: Rate
   readonly wrongKeysOfAll: Rate
-  /** Lists and counts read at a time, of all orgs: one connection of the store's fewer than there are for them. */
+  /** Lists and counts read at a time, of all orgs: one fewer than their connections. */
   readonly readsMax: number
 }
 
@@ -44,18 +41,18 @@ export const limitsDefault: QuotaLimits = {
   readsMax: 3
 }
 
-/** A key that was good so recently stands for its org, and is looked up whatever else its address sends. */
+/** For so long a good key stands for its org. */
 const GOOD_FOR_MS = 600_000
 const KEYS_MAX = 10_000
 
-/** Begins a request now or later, or answers it. */
+/** Begins a request now or later, or refuses it. */
 export type Enter = (request: IncomingMessage, response: ServerResponse, begin: () => void) => void
 
 export class Quotas extends Context.Service<
   Quotas,
   {
     readonly enter: Enter
-    /** Seconds until a key that is not known may be looked up for this address; 0: now. */
+    /** Seconds until an unknown key of this address may be looked up; 0: now. */
     readonly wrongKeyWait: (address: string | null, hash: string) => number
     readonly wrongKey: (address: string | null, hash: string) => void
     /** `org` is null for an operator's key. */
@@ -67,7 +64,7 @@ export class Quotas extends Context.Service<
 const hashed = Symbol("the hash of a request's key")
 const leave = Symbol("ends a request's part in its asker's quota")
 
-/** The hash of the key that came with a request, made once for it. */
+/** The hash of a request's key, made once. */
 export const keyHashOf = (request: object, key: string): Buffer => {
   const kept: { [hashed]?: { readonly key: string; readonly hash: Buffer } } = request
   const known = kept[hashed]
@@ -77,10 +74,12 @@ export const keyHashOf = (request: object, key: string): Buffer => {
   return hash
 }
 
-/** An answer without end counts as under way no longer. It has a bound of its own. */
+/** An answer without end leaves the requests under way: it has a bound of its own. */
 export const leaveQuota = (response: ServerResponse & { [leave]?: () => void }): void => response[leave]?.()
 
-/** The bytes that a body may have. A batch weighs as the largest does, because its entries take time whatever their size. */
+/**
+ * The bytes that a body may have. A batch weighs as the largest does, for its entries take time whatever their size.
+ */
 const weightOf = ({ url, headers, method }: IncomingMessage): number => {
   if (method === "GET" || method === "HEAD") return 0
   const { "content-length": length } = headers
@@ -88,7 +87,7 @@ const weightOf = ({ url, headers, method }: IncomingMessage): number => {
   return url!.endsWith("/batch") ? bodies.batch : Math.min(Number(length), bodies.batch)
 }
 
-/** Answers without a handler, so that a refusal costs next to nothing. The body is read and forgotten by Node. */
+/** Answers without a handler; Node reads and drops the body. */
 const answerWith = (response: ServerResponse, { body, headers }: Problem) => {
   const text = JSON.stringify(body)
   const length = Buffer.byteLength(text)
@@ -127,7 +126,7 @@ export const makeQuotas = (
     return good === undefined ? null : (good.org ?? `${named}`)
   }
 
-  /** Contains a space, which no org's name does. */
+  /** Contains a space, which no org's name has. */
   const placeOf = ({ headers, socket }: IncomingMessage): string => {
     const asked = {
       remoteAddress: Option.fromNullishOr(socket.remoteAddress),
@@ -156,7 +155,6 @@ export const makeQuotas = (
       asker.bytes -= weight
       for (let next = asker.waiting[0]; next !== undefined && fits(asker, next.weight); next = asker.waiting[0]) {
         asker.waiting.shift()
-        // Its caller may have gone while it waited.
         if (!next.response.destroyed) start(name, asker, next.response, next.weight, next.begin)
       }
       if (asker.underWay === 0) askers.delete(name)
@@ -208,7 +206,6 @@ export const makeQuotas = (
   }
 }
 
-/** Milliseconds of the monotonic clock: how wrong the machine's time is makes no difference. */
 export const layer = (proxies: Networks | null, limits: QuotaLimits = limitsDefault) =>
   Layer.effect(
     Quotas,

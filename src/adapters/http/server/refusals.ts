@@ -1,6 +1,6 @@
 /**
- * Requests with keys that are not good, for the audit. They are counted in memory and told once a minute, the most frequent
- * first: however many somebody tries, and from however many addresses, they cost a few facts.
+ * Counts requests with bad keys, for the audit. The most frequent are stored once a minute, so that any number of tries
+ * costs a few facts.
  */
 import { Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "../../../application/errors.ts"
@@ -10,13 +10,12 @@ import type { AccessFact, LoginRefused, Refusal } from "../../../domain/access/f
 type Refused = typeof LoginRefused.Type
 
 const EVERY = "1 minute"
-/** Of one minute and process, beside one for all the rest. */
+/** A minute, beside one fact for all the rest. */
 const FACTS_MAX = 20
 const KINDS_MAX = 1_000
 
 export interface Refusals {
   readonly note: (holder: Pick<Holder, "id" | "orgId"> | null, reason: Refusal, address: string | null) => void
-  /** Tells what was noted. */
   readonly tell: Effect.Effect<void, StoreUnavailable>
 }
 
@@ -41,7 +40,7 @@ export const refusalsTo = <R>(store: (fact: AccessFact) => Effect.Effect<void, S
   return { note, tell }
 }
 
-/** Tells every minute, and at the end. */
+/** Stores every minute and at the end. */
 export const makeRefusals = Effect.fnUntraced(function* <R>(
   store: (fact: AccessFact) => Effect.Effect<void, StoreUnavailable, R>
 ): Effect.fn.Return<{ readonly note: Refusals["note"] }, never, R | Scope.Scope> {

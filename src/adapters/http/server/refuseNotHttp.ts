@@ -1,4 +1,4 @@
-/** What Node's parser and its clocks refuse gets a problem of the same form as every other refusal. */
+/** Answers the refusals of Node's parser and clocks with a problem. */
 import { STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { pageHeaders } from "./securityHeaders.ts"
@@ -14,9 +14,8 @@ const statusOf = (code: string | undefined): number => {
   }
 }
 
-/** Ends the connection; `hears` says whether its caller may be told why. */
+/** Ends the connection; `hears`: its caller may be told why. */
 export const refuseNotHttp = (error: NodeJS.ErrnoException, socket: Socket, hears: boolean): void => {
-  // A connection that broke, or whose TLS failed, hears nothing.
   if (!hears || !/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
     socket.destroy()
     return

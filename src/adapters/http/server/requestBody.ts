@@ -1,7 +1,6 @@
 /**
- * Reads and decodes the body of a request. Bytes are counted while they arrive, whether or not the caller announced
- * their number. A body that is not UTF-8, not JSON, nested too deeply or not in the expected shape is refused with the
- * reason and every wrong field.
+ * Reads and decodes the body of a request. Bytes are counted while they arrive, whatever was announced; a refusal names
+ * every wrong field.
  */
 import type { IncomingMessage } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
@@ -16,17 +15,15 @@ export { decoderOf }
 
 type Request = HttpServerRequest.HttpServerRequest
 
-/** The trace that the caller names, as its header has it. */
 export const traceparentOf = ({ headers }: Request): string | null => headers["traceparent"] ?? null
 
 export const limits = {
   single: SIZE_MAX,
   batch: 1024 * 1024,
-  /** Of WhatsApp receipts; Meta's notices have some kilobytes. */
+  /** WhatsApp receipts; Meta's notices have some kilobytes. */
   notice: 256 * 1024
 } as const
 
-/** The body as bytes, whatever its content type. */
 export const readBytes = (request: Request, limitBytes: number): Effect.Effect<Uint8Array, Problem> => {
   const { "content-encoding": encoding, "content-length": length = 0 } = request.headers
   if (encoding !== undefined && encoding !== "identity") {
@@ -35,7 +32,7 @@ export const readBytes = (request: Request, limitBytes: number): Effect.Effect<U
   return Number(length) > limitBytes ? Effect.fail(tooLarge(limitBytes)) : received(request, limitBytes)
 }
 
-/** Listens to Node: Effect's `arrayBuffer` takes five times as long. */
+/** Effect's `arrayBuffer` takes five times as long. */
 const received = (request: Request, limitBytes: number) =>
   Effect.callback<Uint8Array, Problem>((resume) => {
     const source = NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage
@@ -43,7 +40,7 @@ const received = (request: Request, limitBytes: number) =>
     let bytes = 0
     const leave = () => {
       source.off("data", onData).off("end", onEnd).off("close", onBroken)
-      // The rest is read and forgotten, so that the connection can be used again.
+      // Reads and drops the rest, so that the connection can be used again.
       source.resume()
     }
     const end = (result: Effect.Effect<Uint8Array, Problem>) => {
@@ -62,7 +59,6 @@ const received = (request: Request, limitBytes: number) =>
     return Effect.sync(leave)
   })
 
-/** The bytes of a body that says that it is JSON. */
 const readJsonBytes = (request: Request, limitBytes: number): Effect.Effect<Uint8Array, Problem> =>
   isJson(request.headers["content-type"])
     ? readBytes(request, limitBytes)
@@ -73,24 +69,22 @@ export const readJson = (request: Request, limitBytes: number): Effect.Effect<Js
     Effect.fromResult(Result.flatMap(textOf(bytes), (text) => jsonOf(text)))
   )
 
-/** As `readJson`, for a command whose body may be left out: no body reads as `{}`. */
+/** Reads no body as `{}`. */
 export const readOptionalJson = (request: Request, limitBytes: number): Effect.Effect<JsonText, Problem> =>
   hasBody(request.headers) ? readJson(request, limitBytes) : Effect.succeed({ text: "{}", value: {} })
 
 const hasBody = ({ "content-length": length, "transfer-encoding": encoding }: Headers.Headers): boolean =>
   encoding !== undefined || (length !== undefined && length !== "0")
 
-/** The decoded body, or every wrong field. */
 export const decoded = <A>(decode: Decode<A>, { value }: JsonText): Effect.Effect<A, Problem> =>
   Effect.fromResult(Result.mapError(decode(value), invalidFields))
 
-/** The decoded body of a request about one thing. */
 export const bodyOf = <A>(request: Request, decode: Decode<A>) =>
   Effect.flatMap(readJson(request, limits.single), (json) => decoded(decode, json))
 
 const decodeReason = decoderOf(Reason)
 
-/** The reason of a command. It and the whole body may be left out. */
+/** The reason of a command; it and the body may be left out. */
 export const readReason = Effect.fnUntraced(function* (request: Request) {
   const { reason } = yield* decoded(decodeReason, yield* readOptionalJson(request, limits.single))
   return reason ?? null

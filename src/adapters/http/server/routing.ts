@@ -25,7 +25,6 @@ interface Routes {
 
 const pages = ["/", "/openapi.json", "/docs", "/metrics"]
 
-/** Empty for an unknown path. */
 type AllowedMethods = (path: string) => ReadonlyArray<string>
 
 const patternsOf = ({ groups }: Routes) =>
@@ -41,17 +40,13 @@ export const allowedMethodsOf = (api: Routes): AllowedMethods => {
   return (path) => {
     if (pages.includes(path)) return ["GET", "HEAD"]
     const found = routes.filter(({ pattern }) => pattern.test(path)).map(({ endpoint }) => endpoint)
-    // A path that is spelled out is no id.
     const spelled = found.filter((endpoint) => endpoint.path === path)
     const methods = (spelled.length > 0 ? spelled : found).map(({ method }) => method)
     return methods.includes("GET") ? [...methods, "HEAD"] : methods
   }
 }
 
-/**
- * Whether a route has no parameters and cares that nobody gives it any. A route with parameters refuses others itself; health
- * checks come with what their load balancer adds.
- */
+/** True for a route that refuses all parameters. Health checks come with those of their load balancer. */
 type TakesNone = (method: string, path: string) => boolean
 
 export const takesNoneOf = (api: Routes): TakesNone => {
@@ -93,7 +88,7 @@ const addressProblem = (url: string, allowedMethods: AllowedMethods): Problem | 
   // The router would read both as the path without them.
   if (path.length > 1 && path.endsWith("/")) return notFound()
   if (path.includes("%")) {
-    // A fixed part that is spelled with escapes: the router would read it as the path it stands for.
+    // The router would read an escaped fixed part as the path it stands for.
     if (allowedMethods(path).length === 0) return notFound()
     if (path.split("/").some(isBroken)) return invalidFields([{ field: "path", reason: BROKEN }])
   }
@@ -121,7 +116,7 @@ export const lastResort =
   (allowedMethods: AllowedMethods) =>
   <E, R>(routes: Served<E, R>): Served<E, R | HttpServerRequest.HttpServerRequest> =>
     Effect.catchCause(routes, (cause) =>
-      // The caller is gone or the server stops: there is no connection to answer on.
+      // The caller is gone or the server stops.
       Cause.hasInterruptsOnly(cause)
         ? Effect.failCause(cause)
         : Effect.map(unansweredProblem(cause, allowedMethods), toResponse)
@@ -138,7 +133,7 @@ const unansweredProblem = (
       if (methods.length === 0) {
         return notFound("There is no such path: those of the API begin with /api/v1, and /docs lists them.")
       }
-      // An allowed method without a handler has a path that is no path: an id too long for the router.
+      // An allowed method without a handler: an id too long for the router.
       return methods.includes(method) ? notFound() : methodNotAllowed(methods)
     })
   }

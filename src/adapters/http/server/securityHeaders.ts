@@ -1,6 +1,6 @@
 /**
- * What every answer tells a browser: to take it for nothing but what it says it is, to show it in no frame, to load and run
- * nothing for it, to tell nobody where it was read, and to keep no copy. A page that needs more says so itself.
+ * The security headers of every answer: no sniffing, frames, scripts, loads, referrer or cache. A page that needs more
+ * says so itself.
  */
 import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from "node:http"
 
@@ -18,7 +18,7 @@ export const pageHeaders = {
 } as const
 
 /**
- * An answer that has these headers. Whoever answers may give another value of each. They are written with the others, at once: a
+ * An answer with these headers, of which a handler may give other values. They are written with all others: a
  * `setHeader` for each took 3 µs of every answer.
  */
 export class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
@@ -30,7 +30,7 @@ export class SafeResponse<Request extends IncomingMessage = IncomingMessage> ext
   }
 }
 
-/** For a page that holds its own scripts, each known by its hash, and calls nobody but this service. */
+/** Allows a page's own scripts, by their hashes, and calls to this service. */
 export const policyOf = (scriptHashes: ReadonlyArray<string>): string =>
   [
     nothing,
