@@ -1,4 +1,4 @@
-/** `posthaste export` and `import`: every stream to text, and from text. */
+/** `posthaste export` and `import`. */
 import { createReadStream, createWriteStream, existsSync } from "node:fs"
 import { Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -13,7 +13,7 @@ import { bar, Failed, failed, grouped, note, print, printJson } from "./terminal
 const file = (description: string) =>
   Flag.String("file").pipe(Flag.withAlias("f"), Flag.withDescription(description), Flag.optional)
 
-/** Waits for the disk or the pipe, so that a slow one does not fill the memory. */
+/** Waits for a slow disk or pipe. */
 const writer = (path: string | null) =>
   Effect.acquireRelease(
     Effect.sync(() => (path === null ? process.stdout : createWriteStream(path, { flags: "wx", mode: 0o600 }))),

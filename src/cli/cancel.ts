@@ -1,4 +1,4 @@
-/** `posthaste cancel`: one message, or all that wait and match. */
+/** `posthaste cancel`. */
 import { Effect, Record } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Replay } from "../../sdk/src/api.ts"

@@ -1,4 +1,4 @@
-/** The question before something final: it says first how much there is, and is asked on a terminal only. */
+/** The question before something final. It says how much there is, and is asked on a terminal only. */
 import { Effect, Stream } from "effect"
 import { Flag, Prompt, TerminalCapabilities } from "effect/cli"
 import { type Service, switchFlag } from "./service.ts"
@@ -9,7 +9,6 @@ export const confirmFlags = {
   yes: switchFlag("yes", "Do not ask").pipe(Flag.withAlias("y"))
 }
 
-/** True when it may be done. `says` is how much there is. */
 export const confirmed = Effect.fnUntraced(function* (
   says: string,
   { yes, preview }: { readonly yes: boolean; readonly preview: boolean }
@@ -25,7 +24,6 @@ export const confirmed = Effect.fnUntraced(function* (
 
 const COUNTED_MAX = 1_000
 
-/** How many messages match, in words. */
 export const countOf = (service: Service, filter: Readonly<Record<string, string>>) =>
   service.items<unknown>("/outbound/messages", { ...filter, limit: "200" }).pipe(
     Stream.take(COUNTED_MAX),

@@ -1,4 +1,4 @@
-/** `posthaste dead-letters`: list messages that ended badly, and send them again. */
+/** `posthaste dead-letters`. */
 import { Effect, Record, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { DeadLetter, Replay, ReplayPreview } from "../../sdk/src/api.ts"

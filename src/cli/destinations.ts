@@ -1,4 +1,4 @@
-/** `posthaste destinations`: what holds destinations up and how much waits for them; stop and start them. */
+/** `posthaste destinations`. */
 import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Destination, DestinationWithHistory } from "../../sdk/src/api.ts"
@@ -25,7 +25,7 @@ const stateOf = ({ state, circuit }: Destination) => (state === "ACTIVE" ? circu
 
 const byOf = (by: string | null) => (by === null ? "" : ` by ${by}`)
 
-/** What holds it up, in words; empty where nothing does. */
+/** The hold of a destination in words, or empty. */
 const holdOf = ({ pause, disabled, circuit }: Destination, now: number): string => {
   const paused =
     pause === null
@@ -42,7 +42,6 @@ const holdOf = ({ pause, disabled, circuit }: Destination, now: number): string 
 }
 
 const flowOf = ({ waiting, perSecond, drainsInSeconds }: Destination): string => {
-  // There may be more than were counted.
   const soonest = waiting >= WAITING_MAX ? "no sooner than " : ""
   const drains =
     drainsInSeconds === null || drainsInSeconds === 0 ? "" : `, empty ${soonest}in ${distance(drainsInSeconds * 1000)}`

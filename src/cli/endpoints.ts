@@ -1,4 +1,4 @@
-/** `posthaste endpoints`: how a webhook endpoint does, a test of it, what it missed, and its secret. */
+/** `posthaste endpoints`: health, test, recovery and secret of a webhook endpoint. */
 import { Effect, Option, Record } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { DestinationHealth, HealthSummary, Replay } from "../../sdk/src/api.ts"
@@ -134,7 +134,7 @@ const rotate = Command.make(
   },
   Effect.fnUntraced(function* ({ id, grace, secret, json, ...flags }) {
     const service = yield* orgService(flags)
-    // A flag would show it in lists of processes.
+    // A flag would show in lists of processes.
     const given = Option.isSome(secret) ? { secret: (yield* readText(secret.value)).trim() } : {}
     const body = { ...Record.getSomes({ graceSeconds: grace }), ...given }
     const after = yield* service.post<{ secret?: string; publicKey?: string; previousUntil: string | null }>(

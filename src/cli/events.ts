@@ -1,4 +1,4 @@
-/** `posthaste events`: publish what happened to every endpoint that wants it, and look at what was published. */
+/** `posthaste events`. */
 import { Effect, Record, Stream, Struct } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Message, PublishedEvent } from "../../sdk/src/api.ts"
@@ -16,7 +16,7 @@ const show = Command.make(
   Effect.fnUntraced(function* ({ id, json, ...flags }) {
     const service = yield* orgService(flags)
     const path = `/events/${encodeURIComponent(id)}`
-    // As text: the data keeps its digits.
+    // As text, to keep the digits of the data.
     const { text } = yield* service.call("GET", path)
     if (json) return yield* print(text)
     const event = JSON.parse(text) as PublishedEvent

@@ -1,4 +1,4 @@
-/** `posthaste find`: messages by what their sender knows of them. */
+/** `posthaste find`. */
 import { Effect, Record, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { optionalText, orgService, serviceFlags, timeFlag } from "./service.ts"

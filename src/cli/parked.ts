@@ -1,4 +1,4 @@
-/** `posthaste parked` and `posthaste repair`: streams that can't be processed, and making queue and lists right from the facts. */
+/** `posthaste parked` and `posthaste repair`. */
 import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { ParkedStream } from "../../sdk/src/api.ts"

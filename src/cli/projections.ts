@@ -1,4 +1,4 @@
-/** `posthaste projections`: the progress of each projection, and rebuilding one while it serves. */
+/** `posthaste projections`. */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Projection, Stall } from "../../sdk/src/api.ts"

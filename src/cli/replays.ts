@@ -1,7 +1,4 @@
-/**
- * `posthaste replays`, and what the commands that send many messages again have in common: the replay that the service makes
- * of it, followed to its end.
- */
+/** `posthaste replays`, and following a replay to its end. */
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Replay } from "../../sdk/src/api.ts"
@@ -25,7 +22,7 @@ const follow = Effect.fnUntraced(function* (service: Service, first: Replay) {
   return replay
 })
 
-/** `left` says why some were skipped; `done` what became of the others, where they were not replayed. */
+/** `left`: why some were skipped; `done`: the word for the rest. */
 export const finish = Effect.fnUntraced(function* (
   service: Service,
   begun: Replay,
@@ -47,7 +44,6 @@ export const finish = Effect.fnUntraced(function* (
   if (ended.status !== "COMPLETED") return yield* failed(`the replay was ${ended.status.toLowerCase()}`)
 })
 
-/** What it does to each message it reaches. */
 const deeds: Readonly<Record<string, string>> = {
   replay: "replayed",
   send: "sent elsewhere",

@@ -1,4 +1,4 @@
-/** Requests that carry JSON as somebody wrote it: it goes through unread, so its digits stay as they are. */
+/** Requests with JSON that goes through unread, so that its digits stay. */
 import { readFileSync } from "node:fs"
 import { Effect, Option } from "effect"
 import { rawMember } from "../adapters/api/rawJson.ts"
@@ -17,7 +17,6 @@ const parse = (what: string, json: string) =>
     catch: (cause) => new Failed({ message: `${what} is not JSON: ${(cause as Error).message}` })
   })
 
-/** JSON that was given in a flag, as it was written. */
 export const rawJson = (what: string, json: string) => Effect.as(parse(what, json), json.trim())
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -25,13 +24,13 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 interface Written {
   readonly file: Option.Option<string>
-  /** The member that is sent as it was written, the flag that gives it, and what was given there. */
+  /** The member sent as it was written, its flag, and the flag's value. */
   readonly member: string
   readonly flag: string
   readonly text: Option.Option<string>
 }
 
-/** What is in the file, if one was given, without the member; and the member's text, null where there is none. */
+/** The file's content without the member, and the member's text or null. */
 export const writtenRequest = Effect.fnUntraced(function* ({ file, member, flag, text }: Written) {
   const fileText = Option.isSome(file) ? yield* readText(file.value) : "{}"
   const inFile = yield* parse(
@@ -44,7 +43,6 @@ export const writtenRequest = Effect.fnUntraced(function* ({ file, member, flag,
   return { fields, raw: raw === null ? null : yield* rawJson(`--${flag}`, raw) }
 })
 
-/** A request of these fields, and of members whose JSON is given as it was written. */
 export const requestText = (fields: object, raw: Readonly<Record<string, string>>): string => {
   const members = Object.entries(fields).map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
   return `{${[...members, ...Object.entries(raw).map(([name, json]) => `${JSON.stringify(name)}:${json}`)].join(",")}}`

@@ -1,6 +1,6 @@
 /**
- * The plain verbs of every resource of the API: `posthaste <resource> list|get|create|update|delete`. They are made from resources.json,
- * which `npm run sdk:types` makes from the OpenAPI document; a test keeps both alike.
+ * The plain verbs of every resource: `posthaste <resource> list|get|create|update|delete`, made from resources.json,
+ * which `npm run sdk:types` makes from the OpenAPI document.
  */
 import { Effect, Option, Record, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -28,10 +28,9 @@ const all: Readonly<Record<string, Readonly<Record<string, Verb>>>> = contract
 
 const kebab = (name: string) => name.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)
 
-/** `--url` is where the service is. */
+/** `--url` is the service's. */
 const flagNameOf = (name: string) => (name === "url" ? "target-url" : kebab(name))
 
-/** Apart from the flags that every command has. */
 const keyOf = (name: string) => `field ${name}`
 
 const flagsOf = (fields: ReadonlyArray<Field>) =>
@@ -42,11 +41,9 @@ const flagsOf = (fields: ReadonlyArray<Field>) =>
     ])
   )
 
-/** A value as a cell of a table. */
 const cell = (value: unknown): string =>
   value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value)
 
-/** The text of a field as the service reads it. */
 const jsonOf = Effect.fnUntraced(function* ([name, , kind]: Field, text: string) {
   if (kind === "time") return JSON.stringify(timeOf(text, new Date(), /deliver|expires/.test(name) ? "ahead" : "ago"))
   if (kind === "text") return JSON.stringify(text)
@@ -138,7 +135,7 @@ const write = (name: "create" | "update", verb: Verb, fields: ReadonlyArray<Fiel
     const others = Record.filter(inFile as Record<string, unknown>, (_, field) => !(field in raw))
     const service = yield* serviceOf(verb, { url, org })
     if (verb.method === "PUT") {
-      // It unsets what it does not name. As text: numbers keep their digits.
+      // A replacement unsets absent fields. As text, to keep digits.
       const { text } = yield* service.call("GET", pathTo(verb, id))
       for (const [name] of fields) {
         const before = name in raw || name in others ? null : rawMember(text, name)
@@ -169,17 +166,16 @@ const commandOf = (resource: string, name: string, verb: Verb) => {
         return write(name as "create" | "update", verb, fields)
     }
   })()
-  // The verbs differ in their flags, which nothing outside of them knows.
+  // The verbs differ in their flags only.
   return (command as unknown as ReturnType<typeof get>).pipe(Command.withDescription(verb.says))
 }
 
-/** The plain verbs of one resource, but for those that are written by hand. */
 export const plainVerbs = (resource: string, byHand: ReadonlyArray<string> = []) =>
   Object.entries(all[resource]!).flatMap(([name, verb]) =>
     byHand.includes(name) ? [] : [commandOf(resource, name, verb)]
   )
 
-/** The resources of which nothing is written by hand. */
+/** The resources without a verb written by hand. */
 export const plainResources = (byHand: ReadonlyArray<string>) =>
   Object.keys(all)
     .filter((resource) => !byHand.includes(resource))

@@ -1,4 +1,4 @@
-/** `posthaste send`: one message, from flags or a file, byte for byte. */
+/** `posthaste send`. */
 import { Effect, type Option, Record, Struct } from "effect"
 import { Argument, Command } from "effect/cli"
 import { requestText, writtenRequest } from "./requestText.ts"
@@ -6,7 +6,7 @@ import { optionalText, orgService, serviceFlags, switchFlag, timeFlag } from "./
 import { failed, fromNow, note, paints, print } from "./terminal.ts"
 import { waitFor } from "./wait.ts"
 
-/** Flags that are fields of the request under another name. */
+/** Flags of fields with another name. */
 const fields = {
   to: optionalText("to", "The recipient in the channel's form: the id of a webhook endpoint, a phone number"),
   channel: optionalText("channel", "A channel of the service, such as whatsapp; webhook when left out"),
@@ -31,7 +31,6 @@ const flags = {
   ...serviceFlags
 }
 
-/** The request as text. */
 const requestOf = Effect.fnUntraced(function* (
   given: Readonly<Record<keyof typeof fields | "payload" | "file", Option.Option<string>>>
 ) {

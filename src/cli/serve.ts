@@ -1,4 +1,4 @@
-/** `posthaste serve`, which is what `npm start` does, and `posthaste migrate`, which only brings the database up to date. */
+/** `posthaste serve` (`npm start`) and `posthaste migrate`. */
 import { ConfigProvider, Effect, Record } from "effect"
 import { Command } from "effect/cli"
 import { storeSettings } from "../setup/config.ts"
@@ -21,7 +21,6 @@ const flags = Record.map(variables, ([flag, description], variable) =>
   optionalText(flag, `${description}; else ${variable}`)
 )
 
-/** A flag overrides the variable of the same setting. */
 export const serve = Command.make("serve", flags, (given) =>
   Effect.gen(function* () {
     const fromFlags = ConfigProvider.fromEnv({ env: Record.getSomes(given) })

@@ -1,6 +1,6 @@
 /**
- * The HTTP API of a running Posthaste, and how the command line finds it: by flags, by the environment, or by what
- * a start without settings left in this machine's data directory: its address and its keys.
+ * The HTTP API for the command line. It finds address and keys in flags, the environment, or the data directory of a
+ * start without settings.
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
@@ -22,17 +22,14 @@ const org = Flag.String("org").pipe(
   Flag.withDescription("Act for this org with the operator's key; else POSTHASTE_ORG"),
   Flag.withDefault("")
 )
-/** A flag that may be left out. */
 export const optionalText = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 
-/** A flag with a time, as people write it. */
 export const timeFlag = (name: string, description: string, direction: "ago" | "ahead" = "ago") =>
   optionalText(name, `${description}, such as 15:02, yesterday 15:02, 2h or 2026-11-18T12:00:00Z`).pipe(
     Flag.map(Option.map((text) => timeOf(text, new Date(), direction)))
   )
 
-/** A flag without a value. */
 export const switchFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
@@ -44,7 +41,6 @@ export const operatorFlags = { url, json }
 
 type Query = Readonly<Record<string, string | undefined>>
 
-/** What an answer says of its age, where it comes from a projection. */
 export interface Aged {
   readonly asOf?: string
   readonly behindSeconds?: number
@@ -55,12 +51,10 @@ export interface List<A> extends Aged {
   readonly nextCursor: string | null
 }
 
-/** Something that is wrong with the installation as a whole. */
 export interface Trouble {
   readonly reason: string
   readonly says: string
   readonly since: string | null
-  /** For the operator. */
   readonly transaction?: {
     readonly kind: string
     readonly pid: number | null
@@ -78,19 +72,17 @@ export const troubleLine = ({ reason, says, since, transaction = null }: Trouble
   return `${reason}: ${says}${told.length === 0 ? "" : ` (${told.join(", ")})`}`
 }
 
-/** Tells a person, beside the result. */
 export const noteTroubles = (troubles: ReadonlyArray<Trouble>) =>
   Effect.forEach(troubles, (trouble) => note(troubleLine(trouble, Date.now())), { discard: true })
 
 const LATE_FROM_SECONDS = 5
 
-/** In words; null while an answer is as current as answers are. */
+/** Null while an answer is current. */
 export const lateness = ({ asOf, behindSeconds = 0 }: Aged): string | null =>
   behindSeconds < LATE_FROM_SECONDS
     ? null
     : `this is ${distance(behindSeconds * 1000)} behind: it holds what was stored until ${asOf}`
 
-/** Tells a person, beside the result, that it is not current. */
 export const noteLateness = (answer: Aged) => {
   const late = lateness(answer)
   return late === null ? Effect.void : note(late)
@@ -103,31 +95,29 @@ export interface Answer {
 
 export interface Service {
   readonly url: string
-  /** Fails with the service's problem in one line. */
   readonly call: (
     method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
     path: string,
     body?: string,
     headers?: Readonly<Record<string, string>>
   ) => Effect.Effect<Answer, Failed>
-  /** As JSON. */
   readonly get: <A>(path: string, query?: Query) => Effect.Effect<A, Failed>
   readonly post: <A>(path: string, body: unknown) => Effect.Effect<A, Failed>
-  /** The items of a list, page by page as they are taken; `limit` is the size of a page. */
+  /** Reads a list page by page as items are taken; `limit`: the size of a page. */
   readonly items: <A>(path: string, query: Query & { readonly limit: string }) => Stream.Stream<A, Failed>
-  /** The body of an answer that does not end, as text. Fails with `Interrupted` when it is cut off. */
+  /** Streams an answer without end. Fails with `Interrupted` when it is cut off. */
   readonly follow: (
     path: string,
     headers: Readonly<Record<string, string>>
   ) => Stream.Stream<string, Failed | Interrupted>
 }
 
-/** The connection broke, or the service did not answer: trying again may help. */
+/** The service did not answer: trying again may help. */
 export class Interrupted extends Schema.TaggedError<Interrupted>()("Interrupted", { message: Schema.String }) {}
 
 type Headers = Readonly<Record<string, string>>
 
-/** Calls with a key of an org, or with the operator's key for the named org. */
+/** Calls with an org's key, or the operator's for the named org. */
 export const orgService = Effect.fnUntraced(function* (flags: { readonly url: string; readonly org: string }) {
   const settings = yield* callSettings
   const orgId = flags.org === "" ? settings.org : flags.org
@@ -149,7 +139,6 @@ export const orgService = Effect.fnUntraced(function* (flags: { readonly url: st
   return yield* serviceAt(flags.url, settings, { ...bearer(keptOperatorKey), "x-org-id": orgId ?? firstOrg })
 })
 
-/** Calls with the operator's key. */
 export const operatorService = Effect.fnUntraced(function* (flags: { readonly url: string }) {
   const settings = yield* callSettings
   const key = settings.operatorKey ?? (yield* keptKey(settings, "operator-key"))
@@ -219,7 +208,7 @@ const serviceBehind = (url: string, auth: Headers): Service => {
     return Effect.flatMap(call("GET", search === "" ? path : `${path}?${search}`), parsed<A>)
   }
 
-  /** Of a list that is late, and why. Not every key may read the stats. */
+  /** Not every key may read the stats. */
   const noteAge = (page: Aged) =>
     lateness(page) === null
       ? Effect.void
@@ -274,7 +263,6 @@ interface Problem {
   readonly errors?: ReadonlyArray<{ readonly field: string; readonly reason: string }>
 }
 
-/** The service's problem with its wrong fields, in one line. */
 const problemIn = ({ status, text }: Answer): string => {
   let problem: Problem = {}
   try {
@@ -283,13 +271,13 @@ const problemIn = ({ status, text }: Answer): string => {
   const { title, detail, errors = [] } = problem
   if (title === undefined) return `the service answered ${status}`
   const fields = errors.map(({ field, reason }) => `${field} ${reason}`).join("; ")
-  // The detail of a malformed request repeats the list of its fields.
+  // A malformed request's detail repeats its fields.
   return fields === "" || detail === `${fields}.`
     ? `${title} (${status}): ${detail}`
     : `${title} (${status}): ${detail} ${fields}`
 }
 
-/** The service shows a certificate that leads to no authority that is known here. */
+/** True for a certificate of an unknown authority. */
 const isDistrust = (cause: unknown): boolean =>
   cause instanceof Error &&
   (/^(?:UNABLE_TO_(?:VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT\w*)|(?:DEPTH_ZERO_)?SELF_SIGNED_CERT\w*)$/.test(

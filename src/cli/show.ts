@@ -1,4 +1,4 @@
-/** `posthaste show`: the state of one message, the reason, the next step, and its history. */
+/** `posthaste show`. */
 import { Effect, Option, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Attempt } from "../../sdk/src/api.ts"
@@ -7,7 +7,6 @@ import { orgService, serviceFlags, switchFlag, timeFlag, troubleLine } from "./s
 import { colourOf, failed, fromNow, inLine, type Paints, paints, print, printExactly, printJson } from "./terminal.ts"
 import { causeOf, commandOf, type Event, type Explanation, type Message, tellOf } from "./why.ts"
 
-/** The details that its sender gave. */
 const detailLine = ({ eventType: _, ...message }: Message): ReadonlyArray<string> => {
   const said = Object.entries(detailsOf(message)).flatMap(([name, detail]) => {
     if (detail === null) return []
@@ -19,7 +18,6 @@ const detailLine = ({ eventType: _, ...message }: Message): ReadonlyArray<string
 /** `orderingKey` becomes `ordering key`. */
 const wordsOf = (name: string) => name.replaceAll(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
 
-/** Where the message is, why, and what comes next. */
 export const headOf = (paint: Paints, message: Message, explanation: Explanation, at: string | null): string => {
   const now = at === null ? Date.now() : Date.parse(at)
   return [
@@ -50,7 +48,6 @@ export const headOf = (paint: Paints, message: Message, explanation: Explanation
     .join("\n")
 }
 
-/** One fact of its history; `width` is that of the column of statuses. */
 export const rowOf = (paint: Paints, event: Event, width: number, now: number): string => {
   const status = colourOf(paint, event.status)(event.status.padEnd(width))
   return inLine(`${paint.dim(String(event.version).padStart(3))}  ${event.at}  ${status}  ${tellOf(event, now)}`)

@@ -1,4 +1,4 @@
-/** `posthaste stats`: the number of messages in each status, once or every second. */
+/** `posthaste stats`. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import {
@@ -66,7 +66,6 @@ export const stats = Command.make(
     }
     for (;;) {
       const found = yield* read(service)
-      // On a terminal, each print replaces the one before.
       const top = process.stdout.isTTY ? clearScreen : ""
       const behind = lateness(found)
       const wrong = found.troubles.map((trouble) => troubleLine(trouble, Date.now()))

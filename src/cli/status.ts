@@ -1,4 +1,4 @@
-/** `posthaste status`: which processes there are, and what is wrong with the installation as a whole. */
+/** `posthaste status`. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { type List, operatorFlags, operatorService, type Trouble, troubleLine } from "./service.ts"

@@ -11,13 +11,13 @@ import { dataFile } from "../setup/dataFiles.ts"
 import { encryptionKeyOf } from "../setup/values.ts"
 import { failed } from "./terminal.ts"
 
-// Loaded on demand: together they take longer to load than most commands take to run.
+// Loaded on demand: these take longer to load than most commands to run.
 const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
 const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
 const channels = Effect.promise(() => import("../setup/channels.ts"))
 const eventStoreDb = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDb.ts"))
 
-/** A server that runs on the data directory is shared; otherwise one runs for as long as the scope is open. */
+/** Shares a server that runs on the data directory, or runs one while the scope is open. */
 export const databaseUrl = Effect.gen(function* () {
   const { databaseUrl, dataDir } = yield* storeSettings
   if (databaseUrl !== null) return databaseUrl
@@ -31,7 +31,7 @@ export const databaseUrl = Effect.gen(function* () {
   return (yield* start({ directory: resolve(dataDir) })).url
 })
 
-/** Of the environment, or the one that a start without settings made; the newest first, null where there is none. */
+/** From the environment or the data directory; the newest first, null for none. */
 export const keys = Effect.gen(function* () {
   const given = yield* encryptionKeys
   if (given !== null) return given
@@ -41,10 +41,7 @@ export const keys = Effect.gen(function* () {
   return key === null || Result.isFailure(key) ? null : [key.success]
 })
 
-/**
- * The store that Posthaste itself would use. `asItIs`: a database that lacks migrations is refused rather than changed, and nothing
- * is stored.
- */
+/** `asItIs`: refuses a database that lacks migrations, and stores nothing. */
 export const storeLayer = (asItIs: boolean) =>
   Layer.unwrap(
     Effect.gen(function* () {

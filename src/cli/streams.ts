@@ -1,4 +1,4 @@
-/** `posthaste streams`: the stored facts of a stream, and the check of the whole store against them. */
+/** `posthaste streams`: stored facts, and the check of the store against them. */
 import { DateTime, Effect, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { Archive } from "../application/ports/Archive.ts"
@@ -37,7 +37,6 @@ const read = Command.make(
   Command.withShortDescription("Print the facts of a stream")
 )
 
-/** A text that is not JSON is printed as it is. */
 const parsed = (data: string): unknown => {
   try {
     return JSON.parse(data)
@@ -46,7 +45,7 @@ const parsed = (data: string): unknown => {
   }
 }
 
-/** The check found violations and has printed them. */
+/** The check has printed its violations. */
 class Violated extends Schema.TaggedError<Violated>()("Violated", { message: Schema.String }) {}
 
 const lineOf = ({ table, count, examples }: Finding): string => `${table}  ${grouped(count)}: ${examples.join("; ")}`

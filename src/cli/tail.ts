@@ -1,7 +1,4 @@
-/**
- * `posthaste tail`: facts as they are stored. After a broken connection it goes on behind the last printed fact, so that
- * no fact is left out.
- */
+/** `posthaste tail`. After a broken connection it goes on behind the last printed fact. */
 import { Effect, Option, Record, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { optionalText, orgService, serviceFlags } from "./service.ts"
@@ -36,9 +33,8 @@ const lineOf = (paint: Paints, { stream, version, type, at, data, message }: Fac
 }
 
 interface ServerSentEvent {
-  /** Where to reconnect after this event; null leaves the place as it was. */
+  /** The place to reconnect at; null leaves it unchanged. */
   readonly id: string | null
-  /** Null for an event that only moves the id. */
   readonly data: string | null
 }
 

@@ -1,20 +1,17 @@
 /**
- * The output of every command: results on standard output, everything else on standard error, so that a pipe gets
- * results only. Colour and progress bars appear only on a terminal.
- *
- * What is printed was often written by strangers: a receiver's answer, a name, an id. So control characters of both sets
- * (C0 and C1) and those that change the direction of text are printed as escapes, in JSON as in lines: nobody's text
- * moves the cursor, hides a line or shows another than the one that is there. Lines and colours are ours.
+ * The output of every command: results on standard output, all else on standard error; colours and bars on a terminal
+ * only. Text of strangers (answers, names, ids) is printed with control characters (C0, C1, changes of direction) as
+ * escapes, so that it moves no cursor and hides no line.
  */
 import { randomBytes } from "node:crypto"
 import { Clock, Console, Effect, Record, Schema } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 
-/** The command failed; `message` is the reason in one line. */
+/** The command failed; `message` is one line. */
 export class Failed extends Schema.TaggedError<Failed>()("Failed", { message: Schema.String }) {}
 export const failed = (message: string) => Effect.fail(new Failed({ message }))
 
-/** Begins a control sequence of ours. Nobody can write it who does not know this process. */
+/** Begins a control sequence of ours; random, so that no stranger's text has it. */
 const OURS = `\x1b${randomBytes(8).toString("hex")}`
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point
@@ -22,24 +19,21 @@ const unprintable = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\
 
 const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 
-/** Text as it is printed within a line. */
 export const inLine = (text: string): string =>
   text
     .split(OURS)
     .map((part) => part.replace(unprintable, escapeOf))
     .join(OURS)
 
-/** Text as it is printed; its line breaks are ours. */
+/** Escapes control characters, all but line breaks. */
 export const printable = (text: string): string => text.split("\n").map(inLine).join("\n").replaceAll(OURS, "\x1b")
 
 export const print = (text: string) => Console.log(printable(text))
-/** A remark for a person, not part of the result. */
 export const note = (text: string) => Console.error(printable(text))
-/** Byte for byte, but not to a person's terminal. */
+/** Prints byte for byte, except to a terminal. */
 export const printExactly = (text: string) => (process.stdout.isTTY ? print(text) : Console.log(text))
 export const clearScreen = `${OURS}[2J${OURS}[H`
 export const printJson = (value: unknown) => print(JSON.stringify(value, null, 2))
-/** One document a line, for long or endless results. */
 export const printJsonLine = (value: unknown) => print(JSON.stringify(value))
 
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 } as const
@@ -61,7 +55,7 @@ export const colourOf = (paint: Paints, status: string): Paint => {
     : paint.yellow
 }
 
-/** Columns as wide as their widest cell, two blanks apart. */
+/** Aligns columns, two blanks apart. */
 export const table = (given: ReadonlyArray<ReadonlyArray<string>>): string => {
   const rows = given.map((row) => row.map(inLine))
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)))
@@ -85,7 +79,7 @@ interface Bar {
   readonly end: Effect.Effect<void>
 }
 
-/** A progress bar; invisible where there is no terminal. */
+/** A progress bar, on a terminal only. */
 export const bar = (what: string): Effect.Effect<Bar> =>
   Effect.gen(function* () {
     const { canAnimate } = yield* TerminalCapabilities.TerminalCapabilities
@@ -110,7 +104,7 @@ export const bar = (what: string): Effect.Effect<Bar> =>
     } satisfies Bar
   })
 
-/** The distance of a moment in words, such as `in 90 s`. */
+/** Such as `in 90 s`. */
 export const distance = (ms: number): string => {
   const seconds = Math.abs(ms) / 1000
   if (seconds < 1) return `${Math.round(Math.abs(ms))} ms`

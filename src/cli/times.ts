@@ -1,12 +1,9 @@
-/** Times as people write them. Data in, data out: `now` is given, and the zone is the machine's. */
+/** Times as people write them, in the machine's zone. */
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const days: Readonly<Record<string, number>> = { today: 0, yesterday: -1, tomorrow: 1 }
 
-/**
- * The ISO text of `2h` (that long ago, or from now where the time lies ahead), `15:02`, `yesterday 15:02` and `2026-11-18 15:02`. Any
- * other text stays as it is, for the service to judge.
- */
+/** The ISO text of `2h` (ago or ahead), `15:02`, `yesterday 15:02` and `2026-11-18 15:02`; any other text stays. */
 export const timeOf = (text: string, now: Date, direction: "ago" | "ahead" = "ago"): string => {
   const [, count, unit] = /^(\d{1,6}(?:\.\d+)?)([smhd])$/.exec(text) ?? []
   if (unit !== undefined) {

@@ -1,7 +1,4 @@
-/**
- * Follows one message to its ending: each fact as it is stored, what holds the message up where nothing happens, and at the
- * end where it is and why.
- */
+/** Follows a message to its ending: each fact, the reason while it waits, and at the end the explanation. */
 import { Effect, Stream } from "effect"
 import type { Service } from "./service.ts"
 import { headOf, rowOf } from "./show.ts"
@@ -9,10 +6,9 @@ import { failed, note, paints, print, printJson } from "./terminal.ts"
 import { causeOf, type Event, type Explanation, type Message } from "./why.ts"
 
 const LOOK_EVERY = "200 millis"
-/** A message that is delivered at once needs no reasons. */
 const REASONS_AFTER_LOOKS = 10
 
-/** What the destination has taken (SENT) may be proven much later, so it is waited for no longer. */
+/** SENT ends the wait: proof may come much later. */
 const isUnderWay = ({ status }: Message) => status === "QUEUED" || status === "SENDING"
 
 const WIDTH = "DEAD_LETTER".length
@@ -23,7 +19,7 @@ export const waitFor = Effect.fnUntraced(function* (service: Service, id: string
   let seen = 0
   let told = ""
   for (let looks = 1; ; looks++) {
-    // Read first: its history then holds the ending, whatever happens in between.
+    // Read first: the history then holds the ending.
     const message = yield* service.get<Message>(path)
     const events = yield* Stream.runCollect(service.items<Event>(`${path}/events`, { limit: "200" }))
     const now = Date.now()

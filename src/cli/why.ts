@@ -1,4 +1,4 @@
-/** What the API says about a message, as lines for people. Data in, data out. */
+/** Messages, causes and facts as lines for people. */
 import type { MessageDetails } from "../domain/message/facts.ts"
 import type { Trouble } from "./service.ts"
 import { distance, fromNow } from "./terminal.ts"
@@ -40,14 +40,12 @@ export interface Event {
   }
 }
 
-/** One thing that keeps a message where it is. */
 export interface Cause {
   readonly says: string
   readonly since: string | null
   readonly until: string | null
 }
 
-/** As the API explains a message. */
 export interface Explanation extends Cause {
   readonly reason: string
   readonly also: ReadonlyArray<Cause>
@@ -59,7 +57,6 @@ export interface Explanation extends Cause {
   readonly troubles: ReadonlyArray<Trouble>
 }
 
-/** The cause with its times. */
 export const causeOf = ({ says, since, until }: Cause, now: number): string => {
   const times = [
     ...(since === null ? [] : [`since ${sinceOf(since, now)}`]),
@@ -73,7 +70,7 @@ const sinceOf = (since: string, now: number): string => {
   return ms < 0 ? since : distance(ms)
 }
 
-/** An action as a command, or as a request where there is no command for it. */
+/** An action as a command, or as a request where no command does it. */
 export const commandOf = ({ action, path }: Explanation["actions"][number]): string => {
   const [id] = path.match(/[0-9a-f-]{36}/) ?? [""]
   if (action === "resume" || action === "enable" || action === "reset") return `posthaste destinations ${action} ${id}`
@@ -84,7 +81,6 @@ export const commandOf = ({ action, path }: Explanation["actions"][number]): str
   return action === "replay" ? `posthaste dead-letters replay --id ${id}` : `POST ${path}`
 }
 
-/** A fact in words for people. */
 export const tellOf = ({ type, data }: Event, now: number): string => {
   const error = data.error ? `${data.error.code}: ${data.error.message}` : ""
   const reason = data.reason ? `: ${data.reason}` : ""

@@ -1,12 +1,12 @@
 /**
- * Commands that come without a connection to answer on: from a queue of a broker, or from a transaction of the caller's
- * own. Each is decoded by the shapes of the HTTP API and decided like a request there, on its own, in its place, and in the
- * order they came in: messages of one org are accepted in it, and so are the commands to one message.
+ * Commands without a connection to answer on: from a broker's queue, or from a caller's transaction. Each is decoded by
+ * the shapes of the HTTP API and decided on its own, in its place; the messages of an org, and the commands to one
+ * message, keep their order.
  *
- * Whatever brings them may bring a command once more, after a crash or a lost acknowledgement. A command is obeyed once: a
- * message is accepted once under its key or its id, and a cancellation or a replay leaves its key with its fact.
+ * A command may come again, after a crash or a lost acknowledgement, and is obeyed once: a message is accepted once
+ * under its key or id, a cancellation or replay leaves its key with its fact.
  *
- * Nothing is refused because a store does not answer: that fails for all of them, and they are to be brought again.
+ * A store that does not answer refuses no command: it fails for all, to be brought again.
  */
 import { Effect, Result, Schema } from "effect"
 import { type MessageRequest as AcceptedRequest, acceptMessages } from "../../application/accept/acceptMessage.ts"
@@ -40,24 +40,24 @@ export const isCommandType = (type: string): type is CommandType => commandTypes
 export interface Command {
   readonly type: CommandType
   readonly orgId: OrgId
-  /** Names the command among those of its org; null only where an id does. */
+  /** Names the command within its org; null only where an id does. */
   readonly key: string | null
-  /** The id that its message or event was promised. */
+  /** The id promised to its message or event. */
   readonly id?: string
   readonly json: JsonText
-  /** The trace that its caller names (W3C). */
+  /** The caller's trace (W3C). */
   readonly traceparent?: string
 }
 
 export type Answer =
-  /** `body` is what the HTTP API would answer. */
+  /** `body`: the HTTP API's answer. */
   | { readonly type: "Done"; readonly id: string; readonly body: object }
   | { readonly type: "Refused"; readonly problem: Problem }
 
 const decodeCancel = decoderOf(Schema.Struct({ id: Schema.String, ...CommandRequest.fields }))
 const decodeReplay = decoderOf(Schema.Struct({ id: Schema.String, ...ReplayCommand.fields }))
 
-/** A decoded command; those of one kind that follow each other are decided together. */
+/** A decoded command; neighbours of one kind are decided together. */
 type Task = {
   readonly index: number
   readonly orgId: OrgId
@@ -70,14 +70,14 @@ type Task = {
       readonly id: string
       readonly type: PlainCommand
       readonly reason: string | null
-      /** The body that takes the place of the one before. */
+      /** The edited body. */
       readonly body: string | null
     }
 )
 
 type TaskOf<Kind> = Extract<Task, { readonly kind: Kind }>
 
-/** Answers in the order of the commands. `way` is how they came in, and in their facts' actor. */
+/** Answers in the order of the commands. `way` stands in their facts' actor. */
 export const obeyCommands = Effect.fnUntraced(function* (way: string, commands: ReadonlyArray<Command>) {
   const answers = new Array<Answer>(commands.length)
   const answerWith = ([index, answer]: readonly [number, Answer]) => {
@@ -102,7 +102,7 @@ export const obeyCommands = Effect.fnUntraced(function* (way: string, commands: 
   return answers as ReadonlyArray<Answer>
 })
 
-/** All of a stretch are of its first one's kind. */
+/** A stretch is of one kind. */
 const decide = (way: string, stretch: ReadonlyArray<Task>) => {
   switch (stretch[0]!.kind) {
     case "send":
@@ -115,8 +115,8 @@ const decide = (way: string, stretch: ReadonlyArray<Task>) => {
 }
 
 /**
- * The same, and a bug that one command shows holds up no others: each is tried on its own then, and the one that shows it is
- * refused. A message that other writers are changing is tried again.
+ * As `obeyCommands`; after a bug each command is tried alone, and the one that shows it is refused. A message that
+ * other writers are changing is tried again.
  */
 export const obeyAll = (way: string, commands: ReadonlyArray<Command>) => {
   const together = patiently(obeyCommands(way, commands))
@@ -181,7 +181,7 @@ const taskOf = (
   }
 }
 
-/** Of each org together, in their order: one append, as far as it can hold them. */
+/** Sends the messages of each org together, in their order: one append, as far as it can hold them. */
 const send = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<TaskOf<"send">>) {
   const acceptances = yield* ofEachOrg(way, tasks, acceptMessages)
   return acceptances.map(([index, acceptance]): readonly [number, Answer] => {
@@ -201,7 +201,7 @@ const publish = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<T
   })
 })
 
-/** `accept` is given all requests of an org, and answers in their order. */
+/** `accept` gets all requests of an org, and answers in their order. */
 const ofEachOrg = Effect.fnUntraced(function* <Request, Accepted, E, R>(
   way: string,
   tasks: ReadonlyArray<{ readonly index: number; readonly orgId: OrgId; readonly request: Request }>,
@@ -222,7 +222,7 @@ const ofEachOrg = Effect.fnUntraced(function* <Request, Accepted, E, R>(
   return found.flat()
 })
 
-/** Commands to one message wait for each other, those to different messages don't. */
+/** Commands to different messages run at once; those to one message wait for each other. */
 const COMMANDS_AT_ONCE = 16
 
 const command = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<TaskOf<"command">>) {
@@ -237,7 +237,7 @@ const command = Effect.fnUntraced(function* (way: string, tasks: ReadonlyArray<T
 const commandOne = Effect.fnUntraced(function* (way: string, task: TaskOf<"command">) {
   const { index, orgId, key, id, type, reason, body } = task
   const obeyed = Effect.gen(function* () {
-    // A text that is no id is answered like the id of no message.
+    // A text that is no id is answered like an absent id.
     if (!isUuid(id)) return yield* new MessageNotFound({ id })
     const messageId = MessageId.make(id)
     return (

@@ -1,29 +1,25 @@
 /**
- * Decodes what a request holds, strictly: every field that is wrong, missing or not known is named, with the reason.
- *
- * One rule holds for every text, whatever else its schema says: no NUL and no half of a surrogate pair, which no database
- * holds. What is kept as it was written, and never as a value, is annotated `verbatim` and may hold anything.
- *
- * What a caller sends decides how much there is to decode and to complain of, so both are bounded: a list or record that
- * is too long is refused before its entries are looked at, and at most `FAULTS_MAX` faults are named.
+ * Decodes a request strictly: every wrong, missing or unknown field is named with the reason. No text may hold NUL or
+ * half a surrogate pair, which no database stores, unless its schema is `verbatim`. A list or record that is too long
+ * is refused before its entries are looked at, and at most `FAULTS_MAX` faults are named.
  */
 import { Result, Schema, SchemaAST, SchemaIssue } from "effect"
 import { REFUSES, type Refuses } from "../../application/destinations/fields.ts"
 import type { Fault } from "../../application/errors.ts"
 
-/** Nobody reads more of them, and an answer must not be larger than what it answers. */
+/** Keeps the answer smaller than its request. */
 export const FAULTS_MAX = 20
 
-/** A value with more places than this may be wrong in all of them: its decoding ends at the first fault. */
+/** The decoding of a value with more places ends at the first fault. */
 const PLACES_MAX = 2_000
 
-/** What a record holds whose schema says no number, and what a request may hold beyond its fields before it is refused for the first of it. */
+/** Bounds a record whose schema has no bound, and the unknown fields of a request. */
 const ENTRIES_MAX = 1_000
 
 const strictly = { errors: "all", onExcessProperty: "error" } as const
 const untilTheFirst = { errors: "first", onExcessProperty: "error" } as const
 
-/** `path` stands before every field's name: the place of the decoded value in the request. */
+/** `path`: the place of the decoded value in the request, put before every field's name. */
 export type Decode<A> = (value: unknown, path?: string) => Result.Result<A, ReadonlyArray<Fault>>
 
 export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => {
@@ -43,22 +39,21 @@ export const decoderOf = <A>(schema: Schema.ConstraintDecoder<A>): Decode<A> => 
   }
 }
 
-/** All is within the request itself. */
 const isWithin = (field: string, place: string): boolean =>
   place === "" || field === place || field.startsWith(`${place}.`)
 
 const VERBATIM = "verbatim"
 
-/** The annotation of a value that is kept and delivered as it was written, and read by nobody here. */
+/** Annotates a value that is kept and delivered as it was written. */
 export const verbatim = { [VERBATIM]: true } as const
 
 interface Seen {
   readonly faults: ReadonlyArray<Fault>
-  /** The objects of which a fault says all there is to say. */
+  /** Objects whose one fault says everything. */
   readonly judged: ReadonlyArray<string>
 }
 
-/** The texts, and the names of entries, that can't be stored, and fields that contradict each other. At most `FAULTS_MAX`. */
+/** Texts and names that can't be stored, and fields that contradict each other; at most `FAULTS_MAX`. */
 const seenIn = (schema: SchemaAST.AST, value: unknown, path: string): Seen => {
   const found: Array<Fault> = []
   const judged: Array<string> = []
@@ -96,7 +91,7 @@ const seenIn = (schema: SchemaAST.AST, value: unknown, path: string): Seen => {
 
 const isHoldable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
-/** The schema that looks into a value: of several, the one that might take it. */
+/** The schema that looks into a value; of a union, the member that might take it. */
 const membersOf = (given: SchemaAST.AST, value: object): SchemaAST.AST => {
   const ast = given.encoding === undefined ? given : SchemaAST.toEncoded(given)
   if (SchemaAST.isSuspend(ast)) return membersOf(ast.thunk(), value)
@@ -106,20 +101,20 @@ const membersOf = (given: SchemaAST.AST, value: object): SchemaAST.AST => {
 }
 
 interface Extent {
-  /** How many places the schema looks at. What it takes as it comes counts as one. */
+  /** Places that the schema looks at; an opaque value counts as one. */
   readonly places: number
   readonly tooLong: Fault | null
 }
 
 const onePlace: Extent = { places: 1, tooLong: null }
 
-/** Looks at lengths only. It ends soon after `PLACES_MAX`, or at the first list or record that is too long. */
+/** Looks at lengths only. Ends soon after `PLACES_MAX`, or at the first list or record that is too long. */
 const extentOf = (given: SchemaAST.AST, value: unknown, path: string): Extent => {
   const ast = given.encoding === undefined ? given : SchemaAST.toEncoded(given)
   if (typeof value !== "object" || value === null) return onePlace
   if (SchemaAST.isSuspend(ast)) return extentOf(ast.thunk(), value, path)
   if (SchemaAST.isUnion(ast)) {
-    // A refusal only where no member is left that might take it.
+    // Refused only where no member is left that might take it.
     const extents = ast.types.filter((member) => mightTake(member, value)).map((each) => extentOf(each, value, path))
     const places = extents.reduce((sum, each) => sum + each.places, 1)
     return { places, tooLong: extents.every(({ tooLong }) => tooLong !== null) ? (extents[0]?.tooLong ?? null) : null }
@@ -165,7 +160,7 @@ const sumOf = <Entry>(entries: Iterable<Entry>, own: number, extent: (entry: Ent
   return { places, tooLong: null }
 }
 
-/** Members of a union that are told apart by a literal are asked only for values that have it. */
+/** A member with a literal is asked only for values that have it. */
 const mightTake = (member: SchemaAST.AST, value: object): boolean => {
   const ast = member.encoding === undefined ? member : SchemaAST.toEncoded(member)
   if (SchemaAST.isArrays(ast)) return Array.isArray(value)
@@ -195,7 +190,7 @@ const describe = SchemaIssue.makeFormatterStandardSchemaV1({
       case "UnexpectedKey":
         return "is not a field of this request"
       case "InvalidType":
-        // The names of our schemas mean nothing to a caller.
+        // A schema's name means nothing to a caller.
         return SchemaAST.isObjects(issue.ast) ? "must be an object" : sentence(SchemaIssue.defaultLeafHook(issue))
       default:
         return sentence(SchemaIssue.defaultLeafHook(issue))

@@ -1,4 +1,4 @@
-/** What can be asked about events, by whichever way in: the shapes, how they are decoded, and how the answer is worded. */
+/** Requests about events, by any way in: shapes, decoding, answers. */
 import { Schema } from "effect"
 import { headerText } from "../../application/destinations/fields.ts"
 import type { EventRequest as AcceptedEvent, Publication } from "../../application/events/publishEvents.ts"
@@ -30,7 +30,7 @@ export const EventRequest = Schema.Struct(requestFields).annotate({ identifier: 
 
 export const eventBatchExamples = [{ ...example, idempotencyKey: "order-4711-paid" }]
 
-/** In a batch each event brings its own key: one header could not tell them apart. */
+/** In a batch each event brings its own key. */
 export const EventBatchEntry = Schema.Struct({
   ...requestFields,
   idempotencyKey: optional(IdempotencyKey, ofKey)
@@ -39,7 +39,7 @@ export const EventBatchEntry = Schema.Struct({
 export const decodeEvent = decoderOf(EventRequest)
 export const decodeEventEntry = decoderOf(EventBatchEntry)
 
-/** `data` is the text of the member as it was written. */
+/** `data`: the member's text as it was written. */
 export const eventRequestOf = (
   request: typeof EventRequest.Type,
   data: string,
@@ -60,7 +60,7 @@ type EventAnswer =
   | { readonly status: number; readonly event: EventView; readonly problem?: undefined }
   | { readonly status: number; readonly problem: Problem; readonly event?: undefined }
 
-/** `path` is the place of the event in the request. */
+/** `path`: the event's place in the request. */
 export const answerToEvent = (publication: Publication, path = ""): EventAnswer => {
   switch (publication.type) {
     case "Published":

@@ -1,4 +1,4 @@
-/** Fields of requests. Those that they share with the settings of channels are in application/destinations/fields.ts. */
+/** Fields of requests; those shared with settings are in application/destinations/fields.ts. */
 import { Schema, SchemaTransformation } from "effect"
 import { text } from "../../application/destinations/fields.ts"
 
@@ -7,7 +7,7 @@ const iso =
 
 const TIME_MAX = Date.parse("9999-12-31T23:59:59.999Z")
 
-/** `Date.parse` takes the 30th of February for a day in March. */
+/** `Date.parse` takes 30 February for a day in March. */
 const isTime = (value: string): boolean => {
   const [, year, month, day] = iso.exec(value) ?? []
   if (day === undefined || Number(day) < 1) return false
@@ -15,10 +15,7 @@ const isTime = (value: string): boolean => {
   return Date.parse(value) >= 0 && Date.parse(value) <= TIME_MAX
 }
 
-/**
- * A moment from 1970 to 9999 with its zone: without a zone the same text would mean another time on another machine,
- * calendars disagree about years before 1970, and databases and parsers about years of five digits.
- */
+/** A moment from 1970 to 9999 with its zone: calendars disagree about earlier years, databases about later ones. */
 const TimeText = Schema.String.check(
   Schema.makeFilter(isTime, {
     message: "must be an ISO 8601 time from 1970 to 9999 with its zone, such as 2030-01-31T09:00:00Z",
@@ -29,22 +26,21 @@ const timeIn = (text: typeof TimeText) =>
   text.pipe(Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.dateTimeUtcFromString))
 export const Time = timeIn(TimeText)
 
-/** A field that may be left out; null means the same. Its rule is said in the words of its schema. */
+/** A field that may be left out or null. */
 export const optional = <S extends Schema.Constraint>(schema: S, description?: string) =>
   Schema.optionalKey(
     Schema.NullOr(schema).annotate({ message: schema.ast.annotations?.["message"] as string })
   ).annotateKey(description === undefined ? {} : { description })
 
-/** A parameter that may be left out. */
 export const maybe = <S extends Schema.Constraint>(schema: S, description: string) =>
   Schema.optionalKey(schema).annotateKey({ description })
 
-/** A time with its words: the generator of the OpenAPI document reads those of a decoded value from its text only. */
+/** A time with its words, which the OpenAPI generator reads from the encoded text only. */
 export const requiredTime = (description: string) => timeIn(TimeText.annotate({ description }))
 
 export const maybeTime = (description: string) => Schema.optionalKey(requiredTime(description))
 
-/** Says in the OpenAPI document that an object needs one of these fields. */
+/** Says in the OpenAPI document that one of these fields is needed. */
 export const needsOneOf = (...names: ReadonlyArray<string>) =>
   Schema.makeFilter<object>(() => true, {
     toJsonSchema: () => ({ anyOf: names.map((name) => ({ required: [name] })) })
@@ -52,7 +48,6 @@ export const needsOneOf = (...names: ReadonlyArray<string>) =>
 
 export const reason = optional(text(500), "Why; kept in the audit and in the facts.")
 
-/** Why somebody commands something; any command may leave it out. */
 export const Reason = Schema.Struct({ reason })
 
 export const createdBetween = {

@@ -1,6 +1,6 @@
 /**
- * The JSON text of a request, whichever way it came in. Text that is not UTF-8, not JSON or nested too deeply is refused
- * with the reason. The text is kept beside its value: a payload is delivered as it was written (rawJson.ts).
+ * The JSON text of a request. Text that is not UTF-8, not JSON or nested too deeply is refused. The text stays beside
+ * its value: a payload is delivered as it was written (rawJson.ts).
  */
 import { Result } from "effect"
 import { invalidRequest, type Problem } from "./problem.ts"
@@ -8,7 +8,7 @@ import { isDeeperThan } from "./rawJson.ts"
 
 /** Of one request, in bytes. */
 export const SIZE_MAX = 256 * 1024
-/** Far deeper than people write, far less deep than what breaks a receiver's parser. */
+/** Deeper than people write, less deep than what breaks a receiver's parser. */
 const DEPTH_MAX = 100
 
 export interface JsonText {
@@ -21,7 +21,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 export const textOf = (bytes: Uint8Array): Result.Result<string, Problem> =>
   Result.try({ try: () => utf8.decode(bytes), catch: () => invalidRequest("The body is not valid UTF-8.") })
 
-/** `what` it is the text of; the whole body where nothing else is said. */
+/** `what`: the subject of a refusal. */
 export const jsonOf = (text: string, what = "The body", depthMax = DEPTH_MAX): Result.Result<JsonText, Problem> => {
   if (isDeeperThan(text, depthMax)) {
     return Result.fail(invalidRequest(`Lists and objects may lie at most ${DEPTH_MAX} deep in each other.`))
@@ -43,7 +43,7 @@ const parse = (text: string): Result.Result<unknown, string> =>
         catch: (error) => placeOf((error as Error).message)
       })
 
-/** V8 quotes the text around the mistake; the caller only needs its place. */
+/** V8 quotes the text around the mistake; the place is enough. */
 const placeOf = (message: string): string => {
   const place = /position (\d+)/.exec(message)
   return place === null ? "it ends too early or holds something that is not JSON" : `see character ${place[1]}`

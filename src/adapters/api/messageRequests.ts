@@ -1,7 +1,4 @@
-/**
- * What can be asked about messages, by whichever way in: the shapes, how they are decoded, and how the answer is worded.
- * A way in adds what only it has: HTTP its status and headers, a broker its acknowledgement.
- */
+/** Requests about messages, by any way in: shapes, decoding, answers. */
 import { Schema } from "effect"
 import {
   type Acceptance,
@@ -35,13 +32,13 @@ export const IdempotencyKey = AnyKey.check(
 
 export const ofKey = "Every request with the same key means the same one; repeat it safely."
 
-/** To find a message by; its key may be one of our own. */
+/** A key to find a message by may be one of Posthaste's own. */
 export const FoundKey = AnyKey
 
-/** For ways in that bring a key beside their request. */
+/** The rule for a key beside a request. */
 export const keyRule = `must be 1 to 255 printable ASCII characters without spaces at the ends, and not begin with ${OWN_KEYS}`
 
-/** The fields that messages and events have alike. */
+/** Fields of messages and events alike. */
 export const commonFields = {
   dossierId: optional(text(256), "The business case it belongs to, by the id its system gives it."),
   orderingKey: optional(text(256), "Messages to one destination with the same key go one after the other."),
@@ -80,7 +77,7 @@ export const MessageRequest = Schema.Struct(requestFields).annotate({
   examples: [{ ...example, correlationId: "order-4711" }]
 })
 
-/** In a batch each entry brings its own key: one header could not tell them apart. */
+/** In a batch each entry brings its own key. */
 export const batchExamples = [{ ...example, idempotencyKey: "order-4711-paid" }]
 
 export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: optional(IdempotencyKey, ofKey) }).annotate(
@@ -116,7 +113,7 @@ export const decodeRequest = decoderOf(MessageRequest)
 export const decodeEntry = decoderOf(BatchEntry)
 export const decodeReplay = decoderOf(ReplayCommand)
 
-/** `body` is the text of `payloadJson` as it was written. */
+/** `body`: the text of `payloadJson` as it was written. */
 export const requestOf = (
   request: typeof MessageRequest.Type,
   body: string,
@@ -137,7 +134,7 @@ export type Answer =
   | { readonly status: number; readonly message: ReturnType<typeof messageJson>; readonly problem?: undefined }
   | { readonly status: number; readonly problem: Problem; readonly message?: undefined }
 
-/** `path` is the place of the message in the request. */
+/** `path`: the message's place in the request. */
 export const answerTo = (acceptance: Acceptance, path = ""): Answer => {
   switch (acceptance.type) {
     case "Accepted":
@@ -159,7 +156,7 @@ export const answerTo = (acceptance: Acceptance, path = ""): Answer => {
 
 export const refusal = (problem: Problem): Answer => ({ status: problem.body.status, problem })
 
-/** A message as every way out shows it. A view that was stored before a field was added has none of it. */
+/** A message as every way out shows it. A view stored before a field existed lacks it. */
 export const messageJson = ({ version: _, replayId: __, ...view }: MessageView) => {
   const { id, orgId, channel, to, destination, routingKey = null, resendOf = null, test = false, ...rest } = view
   return {

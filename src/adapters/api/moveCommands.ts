@@ -1,13 +1,13 @@
 /**
- * Moves the commands that callers gave in their own transactions, by the rules of the HTTP API:
+ * Moves the commands of callers' own transactions, by the rules of the HTTP API:
  *
- *   take      what has committed since, in the callers' order
- *   obey      all in their order
- *   tell      of each that was refused, a fact
- *   settle    forget them, and keep what was refused with its reason
+ * take      the committed ones, in the callers' order
+ * obey      all, in their order
+ * tell      each refusal, as a fact
+ * settle    forget them, and keep the refused with their reasons
  *
- * A crash between two steps repeats the earlier ones: a command has its message's id from the beginning, so it becomes one
- * message, and one fact when it is refused.
+ * A crash repeats the earlier steps: a command has its message's id from the beginning, so it becomes one message, and
+ * one fact when it is refused.
  */
 import { Clock, DateTime, Duration, Effect, Result, Schema } from "effect"
 import { background } from "../../application/background.ts"
@@ -31,14 +31,13 @@ const AT_ONCE = 500
 const LEASE = Duration.seconds(5)
 const PAUSE_MIN = Duration.millis(5)
 const PAUSE_MAX = Duration.millis(200)
-/** As long after the last command the inbox is asked again and again; later the heartbeat rings when there is one. */
+/** Polls for so long after the last command; later the heartbeat rings. */
 const QUIET = Duration.seconds(10)
-/** Only for a heartbeat that fails. */
+/** For a heartbeat that fails. */
 const LOOK_EVERY = Duration.seconds(30)
-/** In the actor of its facts. */
 const WAY = "sql"
 
-/** Runs until interrupted. Of several processes one moves commands, and another one when it is gone. */
+/** Runs until interrupted, in one process at a time. */
 export const moveCommands = Effect.gen(function* () {
   const inbox = yield* CommandInbox
   const holder = yield* newHolder
@@ -48,7 +47,7 @@ export const moveCommands = Effect.gen(function* () {
   const { wait } = (yield* Pulse).listener("commands")
   const step = Effect.gen(function* () {
     const before: string | null = seen
-    // Whatever fails from here on is looked for again among all there are.
+    // After a failure all commands are looked at again.
     seen = null
     const taken = yield* inbox.take(holder, LEASE, before, AT_ONCE)
     if (taken.seen === null) return yield* wait(LOOK_EVERY)
@@ -70,7 +69,7 @@ export const moveCommands = Effect.gen(function* () {
   return yield* background("moving commands", step)
 })
 
-/** An answer of the inbox ends with its number of commands, or with the command that has too many bytes. */
+/** The inbox answers a full number of commands, or ends with the one that has too many bytes. */
 const mayBeMore = (commands: ReadonlyArray<GivenCommand>): boolean =>
   commands.length === AT_ONCE ||
   commands.reduce((sum, { request }) => sum + Buffer.byteLength(request), 0) >= COMMANDS_BYTES
@@ -114,7 +113,7 @@ const commandOf = ({ id, orgId, type, key, request, traceparent }: GivenCommand)
         ])
   ]
   if (!isOrgId(orgId) || !isCommandType(type) || faults.length > 0) return Result.fail(invalidFields(faults))
-  // Each of its characters is a byte at least.
+  // A character is a byte at least.
   if (request.length > SIZE_MAX) return Result.fail(tooLarge(SIZE_MAX))
   return Result.map(
     jsonOf(request),
@@ -125,7 +124,7 @@ const commandOf = ({ id, orgId, type, key, request, traceparent }: GivenCommand)
   )
 }
 
-/** A fact that is there already was told before a crash. An org that can't be one has no facts. */
+/** A fact that exists was told before a crash. An impossible org has no facts. */
 const tell = Effect.fnUntraced(function* ({ id, orgId, type, key }: GivenCommand, { body }: Problem) {
   if (!isOrgId(orgId)) return
   const { type: problem, status, detail } = body

@@ -1,6 +1,6 @@
 /**
- * What is wrong with a request, whichever way it came in: one JSON form (RFC 9457), one `type` per kind of problem, and
- * the name of every wrong field. A problem tells the caller what to change; it never reveals how Posthaste is built.
+ * Problems of requests, by any way in: one JSON form (RFC 9457), one `type` a kind, and the name of every wrong field.
+ * A problem tells the caller what to change and reveals nothing of how Posthaste is built.
  */
 import { DateTime, Schema } from "effect"
 import type { Setting } from "../../application/destinations/fields.ts"
@@ -30,7 +30,6 @@ export const ProblemBody = Schema.Struct({
 }).annotate({ identifier: "Problem" })
 export type ProblemBody = typeof ProblemBody.Type
 
-/** An error that becomes the answer. */
 export class Problem extends Schema.TaggedError<Problem>()("Problem", {
   body: ProblemBody,
   headers: Schema.Record(Schema.String, Schema.String)
@@ -63,7 +62,7 @@ export const orgSuspended = (reason: string) =>
     "org-suspended",
     "The org is suspended"
   )(`The operator has suspended this org: ${reason}. What it sent before waits.`)
-/** More was asked for than a quota allows; after so many seconds it may be worth asking again. */
+/** A quota is exceeded; asking again may help after so many seconds. */
 export const tooMuch = (detail: string, afterSeconds: number) =>
   problem(429, "limit-reached", "A limit is reached")(detail, [], { "retry-after": String(afterSeconds) })
 const limitReached = ({ of, limit, allowed, afterSeconds }: LimitReached) =>
@@ -85,7 +84,7 @@ export const eventBlocked = (faults: ReadonlyArray<Fault>) =>
     "blocked-by-policy",
     "The dossier's consent does not allow this"
   )("The consent of this dossier was withdrawn, so no endpoint is told of the event.", faults)
-/** A schema that can't be used, or an example that does not fit its own. */
+/** Faults of a schema, or of an example against it. */
 export const invalidSchema = (faults: ReadonlyArray<Fault>) =>
   problem(
     422,
@@ -100,23 +99,23 @@ export const eventTypeTaken = () =>
   )("The org's catalogue has a type of this name, perhaps an archived one: PUT changes it, and brings it back.", [
     { field: "name", reason: "is taken" }
   ])
-/** An event, or what is subscribed to, against the org's catalogue of event types. */
+/** Faults against the org's catalogue of event types. */
 export const unfit = (faults: ReadonlyArray<Fault>) =>
   problem(
     422,
     "unfit-event",
     "The catalogue of event types does not allow this"
   )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
-/** A destination would take its secrets to another place. */
+/** A change would take a destination's secrets to another place. */
 const secretsNeeded = ({ faults }: SecretsNeeded) =>
   problem(
     422,
     "secrets-needed",
     "The destination's secrets are needed again"
   )(`${faults.map(({ field, reason }) => `${field} ${reason}`).join("; ")}.`, faults)
-/** The same answer for a resource that does not exist and for one of another org. */
+/** The same for an absent resource and for one of another org. */
 export const notFound = (detail = "There is nothing here.") => problem(404, "not-found", "Not found")(detail)
-/** It is no fault of the caller's, and asking again does not help before somebody has repaired it. */
+/** No fault of the caller's, and final until the stream is repaired. */
 const parked = ({ at }: MessageParked) =>
   problem(
     500,
@@ -137,7 +136,7 @@ export const keyReused = () =>
     "idempotency-key-reused",
     "The idempotency key belongs to another request"
   )("This key was used before, with a different request. Use a new key for a new message.")
-/** The answer does not reveal whether the destination with this key belongs to the caller or to another org. */
+/** Does not reveal whether the holder of the key is in the caller's org. */
 export const publicKeyTaken = ({ settings }: AnyChannel) => {
   const [field, { publicKey }] = Object.entries(settings as Record<string, Setting>).find(([, one]) => one.publicKey)!
   const { slug, title, detail, reason } = publicKey!

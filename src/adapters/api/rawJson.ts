@@ -1,10 +1,7 @@
 /**
- * Finds values in JSON text without parsing them, so that a payload is delivered as it was written:
- * `12345678901234567890` keeps its digits, `1.10` its zero, a string its escapes, an object its spaces and the order of
- * its keys.
- *
- * The text must already have been accepted by `JSON.parse`; nothing is validated here. No function recurses and every
- * step moves on, so no text is too deep for it and none can block it.
+ * Finds values in JSON text without parsing them, so that a payload is delivered as it was written: digits, escapes,
+ * spaces, order of keys. The text must have passed `JSON.parse`. No function recurses and every step moves on, so no
+ * text is too deep or blocks it.
  */
 
 const QUOTE = 0x22
@@ -15,7 +12,7 @@ const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** Half-open, and without the spaces around the value. */
+/** Half-open, without the spaces around the value. */
 interface Span {
   readonly start: number
   readonly end: number
@@ -29,10 +26,10 @@ const skipSpace = (text: string, from: number): number => {
   return at
 }
 
-/** So many characters are looked at one by one before the rest of a string is searched, which takes a hundredth of the time. */
+/** Looks at so many characters one by one before it searches the rest of a string, a hundred times faster. */
 const NEAR = 64
 
-/** `from` is at the opening quote; the answer is behind the closing one, or beyond the text where there is none. */
+/** From the opening quote to behind the closing one, or beyond the text. */
 const skipString = (text: string, from: number): number => {
   let at = from + 1
   while (at < text.length) {
@@ -40,7 +37,6 @@ const skipString = (text: string, from: number): number => {
     while (at < near) {
       const code = text.charCodeAt(at)
       if (code === QUOTE) return at + 1
-      // An escape is at least two characters, and no longer escape has a quote in its rest.
       at += code === BACKSLASH ? 2 : 1
     }
     const quote = text.indexOf('"', at)
@@ -51,14 +47,13 @@ const skipString = (text: string, from: number): number => {
   return at
 }
 
-/** No escape lies across `from`. */
 const isEscaped = (text: string, quote: number, from: number): boolean => {
   let at = quote
   while (at > from && text.charCodeAt(at - 1) === BACKSLASH) at--
   return (quote - at) % 2 === 1
 }
 
-/** `from` is at the first character of a value; the answer is behind its last one. */
+/** From the first character of a value to behind its last. */
 const skipValue = (text: string, from: number): number => {
   let at = from
   let depth = 0
@@ -76,7 +71,6 @@ const skipValue = (text: string, from: number): number => {
   return at
 }
 
-/** A number, `true`, `false` or `null`. */
 const skipPlain = (text: string, from: number): number => {
   let at = from
   while (at < text.length) {
@@ -87,7 +81,7 @@ const skipPlain = (text: string, from: number): number => {
   return at
 }
 
-/** Where the value of a member lies; of two with one name the last counts, as it does for `JSON.parse`. */
+/** Of two members with one name the last counts, as for `JSON.parse`. */
 const memberSpan = (text: string, object: Span, name: string): Span | null => {
   let found: Span | null = null
   let at = skipSpace(text, object.start + 1)
@@ -102,7 +96,6 @@ const memberSpan = (text: string, object: Span, name: string): Span | null => {
   return found
 }
 
-/** A name may be written with escapes. */
 const isName = (text: string, start: number, end: number, name: string): boolean => {
   if (end - start === name.length + 2) return text.startsWith(name, start + 1)
   return text.slice(start, end).includes("\\") && JSON.parse(text.slice(start, end)) === name
@@ -112,14 +105,14 @@ const whole = (text: string): Span => ({ start: skipSpace(text, 0), end: text.le
 
 const isObject = (text: string, span: Span) => text.charCodeAt(span.start) === OPEN_OBJECT
 
-/** The text of a member of the object that `text` is; null when it is no object or has no such member. */
+/** The text of an object's member; null when there is no such object or member. */
 export const rawMember = (text: string, name: string): string | null => {
   const span = whole(text)
   const member = isObject(text, span) ? memberSpan(text, span, name) : null
   return member === null ? null : text.slice(member.start, member.end)
 }
 
-/** The texts of the items of a list that is a member of the object that `text` is. */
+/** The texts of the items of an object's member. */
 export const rawItems = (text: string, name: string): ReadonlyArray<string> => {
   const list = memberSpan(text, whole(text), name)!
   const items: Array<string> = []
@@ -132,7 +125,7 @@ export const rawItems = (text: string, name: string): ReadonlyArray<string> => {
   return items
 }
 
-/** Whether lists and objects are nested deeper than `limit`. The only function for a text that is not parsed yet. */
+/** True for nesting deeper than `limit`. The only function for a text that is not parsed. */
 export const isDeeperThan = (text: string, limit: number): boolean => {
   let depth = 0
   let at = 0

@@ -1,27 +1,20 @@
 /**
  * The connection, and the only file that calls the client. Private to this adapter.
  *
- * A start looks whether the server is there and lets us in (awaitServer.ts). When a call waits and nothing at all is heard
- * meanwhile, the server stands still, as a frozen leader does: the client, which would stay with it for twenty seconds, is
- * told to look for another one, and whoever waits is answered within two seconds.
+ * A call about one stream ends within a few seconds. When nothing is heard meanwhile, as of a frozen leader, the
+ * client, which would stay for twenty seconds, is told to look for another server, and callers are answered within two.
+ * An append with an unknown outcome is repeated with the same ids on the same revision, which the server takes once;
+ * still unknown, it is `StoreUnavailable`. At a wrong expected version our own events may stand there: an earlier try
+ * was written and its answer lost.
  *
- * Every call about one stream ends within a few seconds. An append whose outcome is unknown (the server was unavailable, a deadline
- * passed, the call was cancelled) is repeated with the same event ids on the same revision, which the server takes
- * once; what is still unknown then is `StoreUnavailable`. A wrong expected version is looked into: if our own events
- * stand there, an earlier try was written and its answer lost.
- *
- * Four things about the client (6.2.1) decide how it is used here:
- * - Where the server has BatchAppend, appends of all callers share one call, and its book of who waits for what is one
- *   for the whole process. When a call breaks, some appends never settle, and an answer that still comes can throw
- *   where no code catches it. So each append is a call of its own, bounded in number. That also spares asking for
- *   the server's features, a failure of which the client remembers for good.
+ * Four things about the client (6.2.1) decide how it is used:
+ * - With BatchAppend all appends share one call; when it breaks, some never settle, and a late answer can throw where
+ * no code catches it. So each append is a call of its own, bounded in number.
  * - It can't read `$all` filtered, although every server can.
- * - Its subscriptions tell a checkpoint while events that came before it still wait to be taken.
- * - A read that was given up may still fail later, and an error without a listener ends the process.
+ * - Its subscriptions tell a checkpoint while earlier events still wait to be taken.
+ * - A read that was given up may fail later, and an error without a listener ends the process.
  *
- * For the last three, reads are made here, of the request and the call that the client makes them of.
- *
- * A removed stream is a tombstone: nothing can be appended to it ever again.
+ * For the last three, reads are made here. A removed stream is a tombstone: it takes no append ever again.
  */
 import { ANY, ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@eventstore/db-client"
 import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
@@ -37,36 +30,36 @@ import { whereIn } from "./findServer.ts"
 import { eventOf, followRequest, type News, newsOf, streamRequest } from "./requests.ts"
 import { eventsOf, type ReadEvent, writingOf, writingsOf } from "./streams.ts"
 
-/** The longest wait for one try of a call about one stream. */
+/** The longest wait for one try. */
 const CALL_MS = 1_500
 /**
- * How long the client keeps an append after its caller has given it up. At a deadline it ends the request before it cancels
- * it, and a server may take the events it has by then for all of them. So a deadline must never come between two events
- * of one append, however busy the process is; a connection that is dead is noticed in less.
+ * The client keeps an append for so long after its caller gave it up. At a deadline it ends the request before it
+ * cancels it, and a server may take the events it has for all: so no deadline may come between two events of one
+ * append.
  */
 const APPEND_LINGERS_MS = 30_000
 /** After so much silence the client looks for another server. */
 const SILENT_MS = 800
-/** After so much, whoever waits is told that the store does not answer. */
+/** After so much, callers are told that the store does not answer. */
 const ANSWERED_MS = 1_700
 const LOOKS_EVERY_MS = 50
 const LOOKED_LATE_MS = 75
-/** How long a call whose outcome is unknown is repeated after its first failure; no longer than one call may take. */
+/** A call with an unknown outcome is repeated for so long, no longer than one call may take. */
 const PATIENCE = "1500 millis"
 const retries = Schedule.min([Schedule.exponential("20 millis"), Schedule.spaced("250 millis")]).pipe(
   Schedule.upTo({ duration: PATIENCE })
 )
-/** A server takes 100 calls over one connection; further calls wait in the client, with their deadlines running. */
+/** A server takes 100 calls a connection; more wait in the client, with deadlines running. */
 const CALLS_AT_ONCE = 80
 const READ_MAX = 100_000
-/** What its follower has not taken yet; beyond it, the server waits. */
+/** Events read ahead of the follower; beyond, the server waits. */
 const AHEAD_MAX = 2_000
 
-/** The parts of the client that its types do not show. */
+/** The parts of the client that its types hide. */
 interface Internals {
   supports: () => Promise<boolean>
   readonly getGRPCClient: (client: typeof services.StreamsClient, name: string) => Promise<object>
-  /** Of an error that says so, it leaves the server that the channel leads to. */
+  /** Leaves the server that the channel leads to, if the error says so. */
   readonly handleError: (client: object, error: object) => Promise<void>
   readonly GRPCStreamCreator: (
     client: typeof services.StreamsClient,
@@ -99,8 +92,8 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
       }
 
       /**
-       * Fails when nothing was heard for so long, of anybody's calls. A process that is starved of its machine hears nothing
-       * either: of a look that came late only a part counts.
+       * Fails when nothing was heard for so long, of any call. A starved process hears nothing either: a late look
+       * counts in part.
        */
       const silentFor = Effect.fnUntraced(function* (millis: number): Effect.fn.Return<never, StoreUnavailable> {
         let lookedAt = performance.now()
@@ -121,7 +114,6 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
           .then((silent) => internals.handleError(silent, Object.assign(new Error("silence"), unavailableStatus)))
           .catch(ignore)
 
-      /** One try. */
       const heard = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
         effect.pipe(
           Effect.tap(Effect.sync(hear)),
@@ -130,7 +122,6 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
           permits.withPermit
         )
 
-      /** Asks again while asking again may help. */
       const untilKnown = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
         Effect.retry(effect, { schedule: retries, while: ({ cause }) => !isFinal(cause) })
 
@@ -154,7 +145,7 @@ export const layer = (url: Redacted.Redacted, patience: Patience) =>
             const type = typeOf(error.cause)
             if (type === ErrorType.STREAM_DELETED) return Effect.succeed("Removed" as const)
             if (type !== ErrorType.WRONG_EXPECTED_VERSION) return Effect.fail(error)
-            // Another's events stand there, or those of an earlier try whose answer was lost.
+            // Another writer's events, or those of a try whose answer was lost.
             return Effect.map(read(stream, writing.expected, events.length), (there) =>
               events.every(({ id }, n) => there[n]?.id === id) ? "Appended" : "VersionConflict"
             )
@@ -266,10 +257,9 @@ const heardOf = (news: ReadonlyArray<News>): Heard => {
   }
 }
 
-/** A name that no stream has. */
 const NO_STREAM_AT_ALL = "posthaste-is-anybody-there"
 
-/** Each host of a cluster is asked for so many seconds at most where the others are. */
+/** The longest wait for each host of a cluster. */
 const GOSSIP_SECONDS = 1
 
 const connect = (url: Redacted.Redacted): EventStoreDBClient => {
@@ -285,7 +275,7 @@ const connect = (url: Redacted.Redacted): EventStoreDBClient => {
 
 const ignore = () => {}
 
-/** Before a call is made, the client may look for a server for long. */
+/** The client may look for a server for long before it makes a call. */
 const within =
   (millis: number) =>
   <A>(effect: Effect.Effect<A, StoreUnavailable>) =>

@@ -1,11 +1,10 @@
-/** How a start waits for a server that is not there, and ends where no waiting would help. */
+/** A start waits for a server that is away, and ends where no waiting helps. */
 import { ErrorType } from "@eventstore/db-client"
 import { Effect } from "effect"
 import type { StoreUnavailable } from "../../application/errors.ts"
 import { saysOf, typeOf } from "./clientErrors.ts"
 import { EventStoreDbFailed, find, type Where } from "./findServer.ts"
 
-/** What a start does while the server is not there. */
 export type Patience = "wait" | "fail"
 
 const LOOKS_EVERY = "1 second"
@@ -22,7 +21,7 @@ export const untilThere = (where: Where, patience: Patience) =>
     )
   )
 
-/** Whether user and password are right shows at the first question. */
+/** The first question shows whether user and password are right. */
 export const untilLetIn = (where: Where, question: Effect.Effect<unknown, StoreUnavailable>, patience: Patience) =>
   waiting(
     patience,
@@ -43,7 +42,7 @@ export const untilLetIn = (where: Where, question: Effect.Effect<unknown, StoreU
     )
   )
 
-/** `look` answers null, or why it is to be waited. That is said when it begins and when it is over. */
+/** `look` answers null, or the reason to wait, which is said at the begin and at the end. */
 const waiting = Effect.fnUntraced(function* (
   patience: Patience,
   look: Effect.Effect<string | null, EventStoreDbFailed>

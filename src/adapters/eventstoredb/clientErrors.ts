@@ -1,4 +1,4 @@
-/** What the client's errors mean. */
+/** The meaning of the client's errors. */
 import { ErrorType } from "@eventstore/db-client"
 import { StoreUnavailable } from "../../application/errors.ts"
 
@@ -12,24 +12,22 @@ export const saysOf = (cause: unknown): string =>
 export const noAnswer = new Error("no answer in time")
 
 /**
- * Nobody has said it: the time was over, or the client had given the channel up, as it does of all calls when one of them finds
- * the server silent. Taken for an answer, that would let each caller wait for the silences of all others.
+ * True for an error without an answer: a deadline, or a channel that the client gave up for all its calls. Taken for an
+ * answer, each caller would wait for the silences of all.
  */
 export const isSilence = (cause: unknown): boolean =>
   cause === noAnswer || typeOf(cause) === ErrorType.DEADLINE_EXCEEDED || isOwnEnd(cause)
 const isOwnEnd = (cause: unknown): boolean =>
   cause instanceof Error && /channel (closed|has been shut down)/i.test(cause.message)
 
-/** As the client knows a server that can't be reached. */
 export const unavailableStatus = { code: 14, details: "no answer", metadata: undefined }
 
-/** In one line, without what a library adds. */
 const wordsOf = (cause: unknown): string =>
   cause instanceof Error ? cause.message.split("\n", 1)[0]!.slice(0, 200) : String(cause)
 
 const UNAUTHENTICATED = 16
 
-/** The client's own name for an error; of a read that was made here, what the server's answer says. */
+/** The client's name for an error; for a read made here, the server's. */
 export const typeOf = (cause: unknown): unknown => {
   if (typeof cause !== "object" || cause === null) return null
   if ("type" in cause) return cause.type
@@ -40,7 +38,7 @@ export const typeOf = (cause: unknown): unknown => {
   return metadata?.get?.("exception")[0] ?? (code === UNAUTHENTICATED ? ErrorType.ACCESS_DENIED : null)
 }
 
-/** Asking again would be answered the same. Everything else may or may not have been carried out. */
+/** Errors that stay. After any other the call may or may not have been carried out. */
 const finals: ReadonlySet<unknown> = new Set([
   ErrorType.WRONG_EXPECTED_VERSION,
   ErrorType.ACCESS_DENIED,
@@ -50,7 +48,7 @@ const finals: ReadonlySet<unknown> = new Set([
 ])
 export const isFinal = (cause: unknown): boolean => finals.has(typeOf(cause))
 
-/** A stream that was removed, for now or for good, reads like one that never was. */
+/** A removed stream reads like an absent one. */
 const absents: ReadonlySet<unknown> = new Set([
   ErrorType.STREAM_NOT_FOUND,
   ErrorType.STREAM_DELETED,

@@ -1,8 +1,7 @@
 /**
- * Whether EventStoreDB is where EVENTSTORE_URL says, before anything is stored there. The client reports all that may be wrong
- * as the same unavailability, or only as a discovery that failed. So each host is asked here first, in HTTP/2 alone, and
- * then one question is asked with user and password. What no waiting cures ends the start, in one line that says what to
- * change; a server that is not there is waited for.
+ * Looks whether EventStoreDB is where EVENTSTORE_URL says. The client reports every fault as the same unavailability,
+ * so each host is asked here in plain HTTP/2 first, then one question with user and password. A final fault ends the
+ * start in one line that says what to change.
  */
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -13,12 +12,11 @@ import { createSecureContext } from "node:tls"
 import { parseConnectionString } from "@eventstore/db-client/dist/Client/parseConnectionString.js"
 import { Effect, Redacted, Schema } from "effect"
 
-/** Nobody has to wait for this to change by itself. */
+/** No waiting cures this. */
 export class EventStoreDbFailed extends Schema.TaggedError<EventStoreDbFailed>()("EventStoreDbFailed", {
   message: Schema.String
 }) {}
 
-/** A host as it was found. */
 export type Finding =
   | { readonly type: "There" }
   | { readonly type: "Away"; readonly says: string }
@@ -33,7 +31,7 @@ export interface Where {
 
 const ANSWERS_WITHIN_MS = 3_000
 
-/** What the connection string says, with the files that it names. */
+/** The connection string, with the files that it names. */
 export const whereIn = (url: Redacted.Redacted): Effect.Effect<Where, EventStoreDbFailed> =>
   Effect.try({
     try: () => {
@@ -53,7 +51,7 @@ export const whereIn = (url: Redacted.Redacted): Effect.Effect<Where, EventStore
 
 const failed = (problem: string) => new EventStoreDbFailed({ message: `EVENTSTORE_URL: ${problem}` })
 
-/** Its own words quote the password. */
+/** The parser's error quotes the password. */
 const parsed = (url: string) => {
   try {
     return parseConnectionString(url)
@@ -70,7 +68,7 @@ const fileOf = (option: string, path: string): Buffer => {
   }
 }
 
-/** Of a file that holds none, TLS would say only that the server can't be verified. */
+/** Without this check TLS would only say that the server can't be verified. */
 const certificateIn = (option: string, path: string): Buffer => {
   const text = fileOf(option, path)
   try {
@@ -90,7 +88,7 @@ const isPair = (files: { readonly cert?: Buffer; readonly key?: Buffer }): boole
   }
 }
 
-/** What the hosts say together: one that answers is enough. */
+/** One host that answers is enough. */
 export const find = async ({ hosts, tls }: Where): Promise<Finding> => {
   const findings = await Promise.all(hosts.map(({ address, port }) => findingOf(address, port, tls)))
   return (
@@ -109,7 +107,7 @@ const findingOf = async (address: string, port: number, tls: SecureClientSession
   const { code = error.message } = error
   if (tls !== null && isAboutCertificate(code)) return { type: "Wrong", says: `${at}: ${inWords(code, error.message)}` }
   if (unreachable.has(code)) return { type: "Away", says: `${at} is not there (${code})` }
-  // It is there, and did not understand: perhaps it speaks the other way.
+  // Perhaps it speaks with TLS, or without.
   const other = await greeted(address, port, tls === null ? { rejectUnauthorized: false } : null)
   if (other === null) {
     const says =
@@ -157,8 +155,7 @@ const greeted = (
 const because = (code: string): NodeJS.ErrnoException => Object.assign(new Error(code), { code })
 
 /**
- * The client tells a server whose address is a number that number as its name, of which Node warns once. Nobody who runs Posthaste
- * can do anything about it: so the first time is here, where it is not printed.
+ * The client names a numeric address in TLS, of which Node warns once per process. The first time is here, unprinted.
  */
 const withoutWarning = (connect: () => ClientHttp2Session): ClientHttp2Session => {
   const before = process.noDeprecation

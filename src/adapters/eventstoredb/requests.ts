@@ -1,17 +1,17 @@
-/** Reads in the protocol's own words, and what comes back. */
+/** Reads in the protocol's own words. */
 import shared from "@eventstore/db-client/generated/shared_pb.js"
 import messages, { type ReadReq, type ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
 import type { ReadEvent } from "./streams.ts"
 
-/** `commit/prepare`: a place in the log. */
+/** `commit/prepare`. */
 type LogPosition = string
 
 export type News =
   | { readonly type: "Event"; readonly event: ReadEvent; readonly position: LogPosition }
-  /** The end of a stretch without any other event of the streams that are followed. */
+  /** No event of the followed streams up to here. */
   | { readonly type: "Checkpoint"; readonly position: LogPosition }
 
-/** A checkpoint comes after so many events that were passed over. */
+/** Events passed over before a checkpoint. */
 const WINDOW = 256
 
 export const streamRequest = (stream: string, from: number, count: number): ReadReq => {
@@ -26,7 +26,7 @@ export const streamRequest = (stream: string, from: number, count: number): Read
   return requestOf(options)
 }
 
-/** Follows the streams whose names begin so, from beyond a position on. */
+/** Follows the streams with this prefix beyond a position. */
 export const followRequest = (prefix: string, after: LogPosition | null): ReadReq => {
   const where = new messages.ReadReq.Options.AllOptions()
   if (after === null) where.setStart(new shared.Empty())
@@ -80,7 +80,7 @@ export const newsOf = (response: ReadResp): News | null => {
 
 const TICKS_PER_MILLI = 10_000n
 
-/** Null when the response is about something else. */
+/** Null for a response without an event. */
 export const eventOf = (response: ReadResp): ReadEvent | null => {
   const record = response.getEvent()?.getEvent()
   if (record === undefined) return null
@@ -92,14 +92,14 @@ export const eventOf = (response: ReadResp): ReadEvent | null => {
     type: about.get("type") ?? "",
     data: parsed(record.getData_asU8()),
     metadata: parsed(record.getCustomMetadata_asU8()),
-    // Counted in ticks of 100 ns.
+    // In ticks of 100 ns.
     createdMs: Number(BigInt(about.get("created") ?? "0") / TICKS_PER_MILLI)
   }
 }
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("utf8")
 
-/** Undefined where there is no JSON: such an event is not ours. */
+/** Undefined: no JSON, so not our event. */
 const parsed = (bytes: Uint8Array): unknown => {
   try {
     return JSON.parse(text(bytes))

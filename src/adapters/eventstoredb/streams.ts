@@ -1,6 +1,6 @@
 /**
- * How Posthaste looks in EventStoreDB: a message is the stream `message-<id>`, a fact is an event of type `Type@version` with its JSON;
- * when, on whose behalf and in which append it was written stand in the event's metadata. Revisions begin at 0 where versions begin at 1.
+ * Posthaste in EventStoreDB: a message is the stream `message-<id>`, a fact an event of type `Type@version` with its
+ * JSON; time, actor and append stand in its metadata. Revisions begin at 0, versions at 1.
  */
 import { createHash } from "node:crypto"
 import { type EventData, type JSONType, jsonEvent } from "@eventstore/db-client"
@@ -8,7 +8,6 @@ import { DateTime } from "effect"
 import type { Writing } from "../../application/ports/Streams.ts"
 import { messageOf, streamOf } from "../../domain/streams.ts"
 
-/** An event as it was read. */
 export interface ReadEvent {
   readonly id: string
   readonly stream: string
@@ -19,7 +18,7 @@ export interface ReadEvent {
   readonly createdMs: number
 }
 
-/** Chosen once, at random; never to change. */
+/** Drawn once; never to change. */
 const NAMESPACE = Buffer.from("b3c5c0de2f7a4f0e8d1b9a6e4c7f2d18", "hex")
 
 const uuid5 = (name: string): string => {
@@ -30,8 +29,8 @@ const uuid5 = (name: string): string => {
 }
 
 /**
- * UUIDv5 of stream, version and writing. Of stream and version alone it would be the same for two writers that race for a version, and
- * the server would answer the loser that its facts are there already.
+ * UUIDv5 of stream, version and writing. Without the writing two writers that race for a version would share it, and
+ * the loser would be told that its facts are there.
  */
 const eventId = (stream: string, version: number, writing: string): string => uuid5(`${stream}/${version}/${writing}`)
 

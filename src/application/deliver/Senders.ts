@@ -30,7 +30,7 @@ export class Senders extends Context.Service<Senders, { readonly [channel: strin
   "posthaste/application/deliver/Senders"
 ) {}
 
-/** Attempts at a removed destination are answered here: they need no limit. */
+/** Attempts at a removed destination need no limit. */
 const CAPACITY_GONE = 128
 
 const unknown = (message: string, reconcileAfterMs: number | null): Reply => {
@@ -42,7 +42,7 @@ export const senderOf = Effect.fnUntraced(function* (channel: AnyChannel) {
   const destinations = yield* Destinations
   const { send, reconcile } = yield* channel.open
   const { name, noun, missing, dedupes, doubtMs, goneStatus } = channel
-  // A secret that does not open, under another encryption key say, must stop this destination and nothing else.
+  // A secret that does not open must stop this destination alone.
   const find = (orgId: OrgId, id: DestinationId) =>
     destinations.forSending(orgId, id).pipe(
       Effect.map((found) => (found?.destination.channel === name ? found : null)),

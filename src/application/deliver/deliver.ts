@@ -23,7 +23,7 @@ import type { CircuitWatch } from "./watchCircuits.ts"
 export interface Task {
   readonly claimed: ClaimedMessage
   readonly lease: Lease
-  /** In nanoseconds of the monotonic clock; after it the message goes back to the queue. Null: no bound. */
+  /** In nanoseconds of the monotonic clock; later the message goes back to the queue. Null: no bound. */
   readonly startBy: bigint | null
 }
 
@@ -33,15 +33,12 @@ export interface Watched {
   readonly tracing: Tracer
 }
 
-/** Called when the destination has answered, before the commit of the outcome. */
+/** Called when the destination has answered, before the outcome is committed. */
 type OnSent = (outcome: AttemptOutcome, isUnreported: boolean) => void
 
-/**
- * Ends when the message is settled, belongs to another worker, or has nothing left to do. `GateClosed`: no attempt was
- * started because the destination may not be called.
- */
+/** Ends when the message is settled or belongs to another worker. `GateClosed`: no attempt was started. */
 export const deliver = Effect.fnUntraced(function* ({ claimed, lease }: Task, watched: Watched, onSent: OnSent) {
-  // Read before the attempt is open: a store that does not answer must leave nothing in doubt.
+  // Read before the attempt is open: a store that does not answer must leave no doubt.
   const body = claimed.isBodyLarge ? yield* largeBody(claimed, lease) : claimed.body
   const started = yield* start(claimed, lease)
   if (started === "GateClosed") return started
@@ -81,9 +78,7 @@ const sendWatched = Effect.fnUntraced(function* (
   telemetry.sendingBegan(queued.channel)
   const reply = yield* Effect.onExitPrimitive(
     send(claimed, body, lease, message, span?.traceparent),
-    () =>
-      // Nothing to run, so no step of the fiber.
-      void telemetry.sendingEnded(queued.channel)
+    () => void telemetry.sendingEnded(queued.channel)
   )
   span?.end((reply ?? taken).outcome)
   return reply
@@ -92,7 +87,7 @@ const sendWatched = Effect.fnUntraced(function* (
 /** The lane's wait between an answer that opens the circuit and the circuit's own open time. */
 const UNTIL_OPEN_MS = 250
 
-/** A failure of the store is ignored: the destination gives the lane's next message the same answer. */
+/** Ignores a failure of the store: the lane's next message gets the same answer. */
 const deferLane = ({ lane }: ClaimedMessage, outcome: AttemptOutcome) => {
   if (outcome.type !== "Deferred" || outcome.scope === "message") return Effect.void
   const waitMs = outcome.scope === "lane" ? laneWaitMs(outcome.afterMs) : UNTIL_OPEN_MS

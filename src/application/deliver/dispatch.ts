@@ -24,7 +24,7 @@ import { watchCircuits } from "./watchCircuits.ts"
 
 interface WorkerSettings {
   readonly worker: string
-  /** The size of the quick pool: requests under way at once in this process that have taken less than a second. */
+  /** The size of the quick pool. */
   readonly concurrency: number
   readonly lease: Duration.Duration
   readonly grace: Duration.Duration
@@ -39,7 +39,7 @@ interface Worker extends Watched {
 const NANOS_PER_MILLI = 1_000_000n
 const STORE_PAUSE = Duration.millis(250)
 const SWEEP_EVERY = Duration.millis(100)
-/** A store that does not answer is left alone by a stop: the leases run out. */
+/** A stop waits no longer for the store: the leases run out. */
 const HANDED_BACK_WITHIN = Duration.seconds(5)
 
 export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
@@ -50,7 +50,7 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   const idle: Idle = []
   const fork = Effect.runForkWith(yield* Effect.context<Effect.Services<ReturnType<typeof act>>>())
   const start = (attempt: Attempt<Task>) => {
-    // The actor that became idle last has the warmest caches.
+    // The last one to become idle has the warmest caches.
     const actor = idle.pop()
     if (actor === undefined) actors.push(fork(act(worker, idle, attempt)))
     else actor(attempt)
@@ -84,7 +84,7 @@ export const dispatch = Effect.fnUntraced(function* (settings: WorkerSettings) {
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       yield* Fiber.interrupt(feeder)
-      // A store that does not answer must not block a stop: a batch that could not be handed back waits for its lease.
+      // A batch that can't be handed back waits for its lease.
       yield* Effect.forEach(pools.drain(), ({ claimed, lease }) => {
         circuits.observe(claimed, null)
         lease.notStarted.push(claimed)
@@ -137,7 +137,7 @@ type Idle = Array<(attempt: Attempt<Task>) => void>
 
 const act = Effect.fnUntraced(function* (worker: Worker, idle: Idle, first: Attempt<Task>) {
   for (let attempt = first; ; attempt = yield* next(idle)) {
-    // It got its attempt in the middle of another actor's step.
+    // The attempt came in the middle of another actor's step.
     yield* Effect.yieldNow
     yield* run(attempt, worker)
   }
@@ -164,7 +164,7 @@ const run = Effect.fnUntraced(function* (attempt: Attempt<Task>, worker: Worker)
   const refused = yield* Effect.catchDefect(deliver(task, worker, sent), (defect) => parkOne(task, worker, defect))
   sent(null, false)
   if (refused === "GateClosed") {
-    // Other messages of the lane with the same generation meet the same closed gate.
+    // Messages of the same generation meet the same closed gate.
     others = pools.withdraw(lane, (other) => other.claimed.terms.generation === terms.generation)
     return yield* putBack([task, ...others], worker)
   }
@@ -211,7 +211,7 @@ const keep = Effect.fnUntraced(function* ({ worker, lease }: WorkerSettings, lea
   })
   const pause = Duration.divideUnsafe(lease, 3)
   const step = Effect.suspend(renew).pipe(
-    // A stop may not come between taking a batch over and releasing it: its messages would wait for one more lease.
+    // A stop between take-over and release would keep the messages for one more lease.
     Effect.andThen(Effect.uninterruptible(recover(worker, lease))),
     Effect.andThen(Effect.sleep(pause))
   )

@@ -16,7 +16,7 @@ const CLAIM_MAX = 500
 const LANE_FIRST = 16
 /** For a heartbeat that fails: else it rings. */
 const POLL_FLOOR = Duration.seconds(2)
-/** A message is due but was not handed out: another worker is claiming from its lane, or this one has enough of it. */
+/** For a due message that was not handed out: another worker claims from its lane, or this one has enough of it. */
 const POLL_SOON = Duration.millis(20)
 const NANOS_PER_MILLI = 1_000_000n
 
@@ -33,7 +33,7 @@ export const feed = (feeding: Feeding) =>
     (claimed) => (claimed ? Effect.void : rest(feeding))
   )
 
-/** True when a batch was claimed. A stop may not come between the claim and its bookkeeping here. */
+/** True when a batch was claimed. No stop comes between the claim and its bookkeeping. */
 const claimOnce = Effect.fnUntraced(function* (feeding: Feeding) {
   const { pools, circuits } = feeding
   const clock = yield* Clock.Clock
@@ -71,10 +71,7 @@ const claimOnce = Effect.fnUntraced(function* (feeding: Feeding) {
   return true
 }, Effect.uninterruptible)
 
-/**
- * Every claimed message must reach an actor: an unreadable destination, such as one whose secret does not open, then
- * fails there, alone.
- */
+/** Every claimed message must reach an actor: an unreadable destination then fails there, alone. */
 const capacityOf = Effect.fnUntraced(function* (channel: ChannelName, orgId: OrgId, lane: DestinationId) {
   const capacity = (yield* Senders)[channel]?.capacity(orgId, lane) ?? Effect.succeed(1)
   return yield* Effect.catchDefect(capacity, (defect) =>
@@ -90,9 +87,7 @@ const rest = Effect.fnUntraced(function* ({ pools }: Feeding) {
   yield* Effect.raceFirst(queue.awaitWork(Duration.min(until, POLL_FLOOR)), pools.wantsMore)
 })
 
-/**
- * Parks the messages that the claim could not read. If that fails, the batch is left to the worker that takes it over.
- */
+/** Parks messages that the claim could not read. A batch that can't be parked is left to the next worker. */
 const parkUnreadable = Effect.fnUntraced(function* (
   lease: Lease,
   { messages, unreadable = [] }: Claim,

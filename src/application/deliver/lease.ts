@@ -11,14 +11,14 @@ import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
 export class Lease {
   readonly batch: BatchId
   readonly duration: Duration.Duration
-  /** Messages that are neither delivered, dropped nor handed back. */
+  /** Messages neither delivered, dropped nor handed back. */
   remaining: number
   readonly notStarted: Array<AbandonedMessage> = []
   lost = false
   readonly #onLost: () => void
   #until = 0n
 
-  /** `askedAt`: when the claim began, in nanoseconds of the monotonic clock. `onLost` is called once. */
+  /** `askedAt`: the begin of the claim, in nanoseconds of the monotonic clock. `onLost` is called once. */
   constructor(batch: BatchId, count: number, duration: Duration.Duration, askedAt: bigint, onLost: () => void) {
     this.batch = batch
     this.remaining = count
@@ -42,15 +42,13 @@ export class Lease {
   }
 }
 
-/**
- * Retries until the store answers or the lease is lost: giving up would leave the whole batch until its lease runs out.
- */
+/** Retries until the store answers or the lease is lost: giving up would leave the batch until its lease runs out. */
 export const whileHeld = (lease: Lease): Required<Patience> => ({
   tries: Number.POSITIVE_INFINITY,
   unavailable: { schedule: storePauses, while: () => !lease.lost }
 })
 
-/** Null for a command whose lease was lost while the store did not answer: its message belongs to another worker. */
+/** Null for a command whose lease was lost while the store did not answer. */
 export const unlessLost = <A, R>(commanded: Effect.Effect<A, StoreUnavailable | Overtaken, R>) =>
   Effect.match(commanded, { onFailure: () => null, onSuccess: identity<A> })
 
@@ -66,7 +64,7 @@ export const isStillHeld = Effect.fnUntraced(function* (lease: Lease) {
   return false
 })
 
-/** As `isStillHeld`, and false when the lease was lost before the store answered. */
+/** False too when the lease was lost before the store answered. */
 export const isSurelyHeld = (lease: Lease) =>
   whileUnavailable(isStillHeld(lease), whileHeld(lease).unavailable).pipe(
     Effect.catchTag("StoreUnavailable", () => Effect.succeed(false))

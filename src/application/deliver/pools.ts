@@ -42,7 +42,7 @@ interface Pool<A> {
   /** The multiple of the pool's idle places that an org may have. */
   readonly part: number
   used: number
-  /** Orgs with lanes that wait for a place here, the next one first. */
+  /** Orgs with lanes that wait, the next one first. */
   ring: Array<Share<A>>
 }
 
@@ -63,16 +63,16 @@ interface Lane<A> {
   readonly id: DestinationId
   readonly org: Org<A>
   waiting: Array<A>
-  /** The share in whose ring it stands; null when it has no message that may start. */
+  /** The share whose ring holds it; null when no message may start. */
   share: Share<A> | null
   capacity: number
-  /** The limit while traffic comes back to a destination that was down; infinite otherwise. */
+  /** Finite while traffic comes back to a destination that was down. */
   limit: number
   underWay: number
   inSlow: number
   unreported: number
   hasAnswered: boolean
-  /** The last attempt that ended, or one under way, took longer than a second. */
+  /** The last attempt, or one under way, took longer than a second. */
   isLate: boolean
   isRateLimited: boolean
   window: number
@@ -99,14 +99,14 @@ export interface Offer<A> {
 
 interface Ending {
   readonly hasAnswered: boolean
-  /** It counts as under way in its lane until `reported`. */
+  /** Counts as under way until `reported`. */
   readonly isUnreported: boolean
 }
 
 export interface Room {
   /** The messages to claim of each known lane; 0 where there are enough. */
   readonly lanes: ReadonlyMap<DestinationId, number>
-  /** Orgs that have their part: only their lanes in `lanes` may give. */
+  /** Orgs at their bound: only their lanes in `lanes` may give. */
   readonly fullOrgs: ReadonlySet<OrgId>
   readonly left: number
 }
@@ -119,10 +119,10 @@ export interface Pools<A> {
   readonly limit: (lane: DestinationId, limit: number | null) => void
   readonly withdraw: (lane: DestinationId, matches: (item: A) => boolean) => ReadonlyArray<A>
   readonly room: () => Room
-  /** Moves attempts to the slow pool. Removes and answers messages of lanes that turned slow and can't start soon. */
+  /** Moves attempts to the slow pool. Removes messages of lanes that turned slow and can't start soon. */
   readonly sweep: () => ReadonlyArray<A>
   readonly hasQuick: Effect.Effect<void>
-  /** Returns when a lane could use more messages than it holds; one such moment is remembered. */
+  /** Returns when a lane could use more messages; one such moment is remembered. */
   readonly wantsMore: Effect.Effect<void>
   readonly drain: () => ReadonlyArray<A>
 }
@@ -151,8 +151,8 @@ const free = <A>({ capacity, limit, hasAnswered, underWay, unreported }: Lane<A>
   Math.min(capacity, limit, hasAnswered ? Number.POSITIVE_INFINITY : TRIED_MAX) - underWay - unreported
 
 /**
- * `size` is the size of the quick pool; `now` a monotonic clock in milliseconds; `start` gets each attempt when its
- * place is taken, until `ended`.
+ * `size`: of the quick pool; `now`: a monotonic clock in ms; `start` gets each attempt when its place is taken, until
+ * `ended`.
  */
 export const makePools = <A>(size: number, now: () => number, start: (attempt: Attempt<A>) => void): Pools<A> => {
   const quick: Pool<A> = { size, part: 7, used: 0, ring: [] }
@@ -171,7 +171,7 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
     share.used += count
   }
 
-  /** Puts a lane into the ring where its next message may start, or out of all. */
+  /** Puts a lane into the ring where its next message may start, or into none. */
   const line = (lane: Lane<A>) => {
     const { org, waiting } = lane
     const share = waiting.length === 0 || free(lane) <= 0 ? null : isSlow(lane) ? org.slow : org.quick
@@ -270,7 +270,7 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
     return items
   }
 
-  /** An org that may start nothing at destinations that have not answered, or holds as much as all may still claim. */
+  /** True for an org that may start nothing at destinations without an answer, or holds all that may be claimed. */
   const isFull = (org: Org<A>) => roomIn(slow, org.slow) === 0 || org.waiting >= Math.max(WINDOW_MIN, heldMax - held)
 
   const open = (lane: Lane<A>): number => {
@@ -286,7 +286,7 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
     if (isSlow(lane) || isRateLimited || !hasAnswered) return Math.max(0, open(lane) - waiting.length)
     if (isFull(org)) return waiting.length === 0 ? WINDOW_MIN : 0
     const wanted = lane.window + open(lane) - waiting.length
-    // Many tiny claims cost more than waiting until half a window is free.
+    // Waits for half a window: many tiny claims cost more.
     return wanted >= lane.window >> 1 ? wanted : 0
   }
 
@@ -342,7 +342,7 @@ export const makePools = <A>(size: number, now: () => number, start: (attempt: A
       forgetIdle()
       const room = new Map<DestinationId, number>()
       for (const lane of lanes.values()) {
-        // An idle lane gives what a new one gives, unless it is slow or its org is full.
+        // An idle lane gives as much as a new one, unless it is slow or its org is full.
         if (!isEmpty(lane) || isSlow(lane) || isFull(lane.org)) room.set(lane.id, roomOf(lane))
       }
       const fullOrgs = new Set([...orgs.values()].filter(isFull).map(({ id }) => id))

@@ -31,7 +31,7 @@ export const recover = Effect.fn("recover")(function* (worker: string, lease: Du
   }
 })
 
-/** Settles the messages that the holder of `batch` left behind, and releases it. The caller must hold the batch. */
+/** Settles the messages of `batch`, which the caller holds, and releases it. */
 export const recoverBatch = Effect.fn("recoverBatch")(function* (
   batch: BatchId,
   messages: ReadonlyArray<AbandonedMessage>,
@@ -87,7 +87,7 @@ const foundOf = (claimed: AbandonedMessage, { facts }: Stream): "not started" | 
   return first!.fact.type === "AttemptStarted" && rest.length === 0 ? "open" : "settled"
 }
 
-/** Such a fact may come in any state and is no step of the message. */
+/** These facts come in any state and are no step of the message. */
 const isBeside = ({ type }: MessageFact) => type === "ReceiptRecorded" || type === "MessageBodyErased"
 
 /**
@@ -107,7 +107,7 @@ const doubtOnce = Effect.map(Senders, (channels) => {
   })
 })
 
-/** Without its channel, this process can't know that the message may be sent again. */
+/** Without the channel it is unknown whether a duplicate is dropped. */
 const never = Effect.succeed(false)
 
 const abandon = Effect.fnUntraced(function* (

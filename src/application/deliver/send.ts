@@ -13,7 +13,7 @@ import type { ClaimedMessage, Queue } from "../ports/Queue.ts"
 import { isSurelyHeld, type Lease } from "./lease.ts"
 import { type Sender, Senders } from "./Senders.ts"
 
-/** Null when the batch was taken over and nothing was sent: the attempt belongs to another worker. */
+/** Null when the batch was taken over and nothing was sent. */
 export const send = Effect.fnUntraced(function* (
   claimed: ClaimedMessage,
   body: string | null,
@@ -38,12 +38,11 @@ export const send = Effect.fnUntraced(function* (
   }
   if (channel === undefined)
     return notSent("channel_unavailable", `no ${claimed.queued.channel} channel is set up here`)
-  // The message knows of an erasure after the claim, the claim does not.
+  // The message knows of an erasure after the claim.
   if (body === null || erased) return notSent("body_erased", "the body was erased before it could be sent")
   const dedupes = yield* channel.dedupes(orgId, destination)
   const failed = dedupes ? broken : unknown(ourFault, yield* doubtMsOf(channel, claimed.queued))
-  // Where a duplicate would not be dropped the store is asked each time: a crash of the database may have shortened the
-  // lease.
+  // Without dropped duplicates the store is asked each time: a crash of the database may have shortened the lease.
   if (!dedupes && !(yield* isSurelyHeld(lease))) return null
   const clock = yield* Clock.Clock
   return yield* underLease(lease, clock, () => channel.send({ ...about, body }).pipe(orElse(failed)))
@@ -66,7 +65,7 @@ const underLease = (
 export const doubtMsOf = (channel: Sender | undefined, { orgId, destination }: MessageQueued): Effect.Effect<number> =>
   channel?.doubtMs?.(orgId, destination) ?? Effect.succeed(RECONCILE_AFTER_MS)
 
-/** A bug in a channel must not keep its message open: the attempt counts as failed by Posthaste. */
+/** A bug in a channel counts as a failure on our side. */
 const orElse = (reply: Reply) =>
   Effect.catchDefect((defect: unknown) =>
     Effect.logError("a channel broke its promise not to fail", defect).pipe(Effect.as(reply))

@@ -15,7 +15,7 @@ export const settle = Effect.fnUntraced(function* (
   { outcome, exchange, responseBody, responseHeaders }: Reply
 ) {
   const { epoch, attempt, doubts } = started.message.progress
-  // An attempt that does not count leaves its number, and with it the place of its answer, to the next attempt.
+  // An attempt that does not count leaves its number, and the place of its answer, to the next.
   const body = responseBody ?? ""
   const isKept = (body !== "" || responseHeaders !== undefined) && outcome.type !== "Deferred"
   const response: AttemptResponse | null = isKept ? { epoch, attempt, body, headers: responseHeaders ?? null } : null
@@ -25,14 +25,14 @@ export const settle = Effect.fnUntraced(function* (
     if (lease.lost) return nothing
     // This settlement was stored and its answer lost, or another writer settled the attempt.
     if (startedAt !== started.startedAt || !isOpen(message.progress.phase)) return nothing
-    // Any other doubt than at the claim is this attempt's own: a second one would ask about it twice.
+    // A doubt other than the claim's is our own.
     if (message.progress.doubts !== doubts) return nothing
     const now = nowBy(clock)
     const decided = decide(message, { type: "SettleAttempt", attempt, outcome, exchange: exchange ?? null, now, die })
     if (Result.isFailure(decided)) return nothing
     const { entry } = entryOf(claimed.messageId, message, version, decided.success, now, {
       fence: lease.batch,
-      // Erased during the attempt: the answer must not bring back erased data.
+      // Erased during the attempt: the answer may hold erased data.
       response: message.progress.erased ? null : response
     })
     return { entry, answer: { facts: decided.success, at: now } }

@@ -17,14 +17,11 @@ import { isStillHeld, type Lease, unlessLost, whileHeld } from "./lease.ts"
 export interface Snapshot {
   readonly message: Message
   readonly version: StreamVersion
-  /** The version of its last start: unlike its number, no later attempt gets it after a deferral. */
+  /** The version of the last start: a deferral reuses its number, not this. */
   readonly startedAt: StreamVersion
 }
 
-/**
- * The message with its attempt open; null when there is nothing to send; `GateClosed` when the destination may not be
- * called.
- */
+/** Null when there is nothing to send; `GateClosed` when the destination may not be called. */
 export const start = Effect.fnUntraced(function* (claimed: ClaimedMessage, lease: Lease) {
   const clock = yield* Clock.Clock
   const known = resume(claimed.queued, claimed.epoch, claimed.attempt, claimed.version, claimed.dueAt)
@@ -59,8 +56,8 @@ const decideStart = (
   if (message.status === "SENDING") {
     if (!isOursToFinish(message, claimed)) return Effect.succeed(nothing)
     const open = { entry: null, answer: snapshot }
-    // An attempt in doubt waits for its outcome, not for another start. An open attempt right after our claim is our
-    // own start whose answer was lost, if the claim outlived the load: until then no other worker could start one.
+    // An attempt in doubt waits for its outcome. An open attempt after our claim is our own start with a lost answer,
+    // if the claim still stands.
     if (message.progress.phase === "unresolved") return Effect.succeed(open)
     return Effect.map(isStillHeld(lease), (isHeld) => (isHeld ? open : nothing))
   }
@@ -90,7 +87,7 @@ const objection = Effect.fnUntraced(function* ({ orgId, channel }: MessageQueued
 /** `DateTime.now` costs four steps of the fiber. */
 export const nowBy = (clock: Clock.Clock) => DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
 
-/** An epoch or attempt beyond the claimed one: the message moved on and waits in the queue again. */
+/** True when the message moved on and waits in the queue again. */
 const isElsewhere = ({ progress }: Message, claimed: ClaimedMessage): boolean =>
   progress.epoch !== claimed.epoch || progress.attempt !== claimed.attempt
 

@@ -24,11 +24,11 @@ import { Circuits, type Report } from "../ports/Circuits.ts"
 import type { Claim, ClaimedMessage, Queue } from "../ports/Queue.ts"
 
 export interface CircuitWatch {
-  /** Remembers from a claim which of its lanes count failures or let traffic back in. */
+  /** Remembers which lanes of a claim count failures or let traffic back in. */
   readonly claimed: (claim: Claim) => void
   /**
-   * Takes the outcome of an attempt; null when a claimed message led to none. True for a failure: its place in the lane
-   * is taken until `onReported`.
+   * Takes the outcome of an attempt; null when there was none. True for a failure, whose place in the lane is taken
+   * until `onReported`.
    */
   readonly observe: (claimed: Pick<ClaimedMessage, "lane" | "terms">, outcome: AttemptOutcome | null) => boolean
   readonly flush: Effect.Effect<void, never, Circuits | Queue>
@@ -37,7 +37,7 @@ export interface CircuitWatch {
 
 interface Observation extends Report {
   readonly probe: boolean
-  /** The error of one answer that is enough to open the circuit. */
+  /** The error that opens the circuit by itself. */
   readonly error: CircuitError | null
 }
 
@@ -45,10 +45,7 @@ type CircuitChange =
   | Pick<Extract<CircuitCommand, { readonly type: "CountFailures" }>, "type" | "failures" | "error">
   | Pick<Extract<CircuitCommand, { readonly type: "SettleProbe" }>, "type" | "succeeded" | "error">
 
-/**
- * `onState` gets every state of a circuit that this worker learns; `onReported` the number of failures that were
- * reported or dropped.
- */
+/** `onState` gets every state learnt; `onReported` the number of failures that are reported or dropped. */
 export const watchCircuits = (
   policy: CircuitPolicy,
   onState: (destination: DestinationId, state: CircuitState) => Effect.Effect<void, never, Queue>,
@@ -65,7 +62,7 @@ export const watchCircuits = (
     const probe = terms.circuitMode === "probe"
     const before = pending.get(destination)
     const known = before?.generation === generation ? before : null
-    // An observation of an older generation than the pending one is void.
+    // An older generation's observation is void.
     if (before !== undefined && before.generation > generation) return
     pending.set(destination, {
       destination,
@@ -73,7 +70,6 @@ export const watchCircuits = (
       succeeded: evidence === "success" || (known?.succeeded ?? false),
       failures: evidence === "success" ? 0 : (known?.failures ?? 0) + (evidence === "failure" ? 1 : 0),
       probe,
-      // A success beside it does not repair the destination.
       error: error ?? known?.error ?? null
     })
   }
@@ -107,7 +103,7 @@ export const watchCircuits = (
         error
       })
     } else if (state.status === "CLOSED" && (error !== null || state.failures >= policy.failuresMax)) {
-      // Successes beside a failure that is enough by itself may have reset the count.
+      // Successes beside a decisive failure may have reset the count.
       yield* change(observation, { type: "CountFailures", failures: Math.max(state.failures, 1), error })
     }
   })
@@ -129,8 +125,7 @@ export const watchCircuits = (
     if (observations.size === 0) return
     const states = yield* circuits.report([...observations.values()]).pipe(
       Effect.catchTag("StoreUnavailable", () =>
-        // A probe's result counts nothing, and after a failure that is enough a second adds nothing: both may be
-        // repeated.
+        // A probe's result and a decisive failure may be repeated.
         Effect.sync(() => {
           for (const [destination, observation] of observations) {
             if ((observation.probe || observation.error !== null) && !pending.has(destination))
