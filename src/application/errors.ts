@@ -1,4 +1,3 @@
-/** The failures and lists that every room of the application shares. */
 import { type Effect, Schema } from "effect"
 
 /** The store did not answer. A write may or may not have happened. */
@@ -10,7 +9,6 @@ export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("St
 
 export type FromStore<A> = Effect.Effect<A, StoreUnavailable>
 
-/** A fault in one field of a request, in words for its writer. */
 export interface Fault {
   readonly field: string
   readonly reason: string
@@ -33,7 +31,6 @@ export interface Page<A> {
 /** The bytes that are read for a page, with one item beyond them. */
 export const PAGE_READ_BYTES = 1024 * 1024
 
-/** `cursor` is the `nextCursor` of the page before; null asks for the first page. */
 export interface PageRequest {
   readonly cursor: string | null
   readonly limit: number

@@ -40,7 +40,6 @@ const soughtOf = (person: Person): { readonly by: ErasureField; readonly sought:
 }
 
 const ROWS_MAX = 200
-/** Longer than a step takes. After a crash it is how long an erasure stands still. */
 const LEASE = Duration.seconds(60)
 const PAUSE = Duration.millis(200)
 const PATIENCE = Duration.seconds(2)
@@ -83,7 +82,6 @@ const ending = ({ orgId }: ErasureJob, id: MessageId) =>
       MessageNotFound: () => Effect.succeed(null),
       MessageBusy: () => Effect.succeed(null),
       CommandRefused: () => Effect.succeed(null),
-      // A message that can't be processed is never sent.
       MessageParked: () => Effect.succeed(id)
     })
   )

@@ -8,7 +8,6 @@ import type { Fault } from "../errors.ts"
 import { EventSchemas } from "../ports/EventSchemas.ts"
 import { type EventType, type EventTypeDefinition, EventTypes } from "../ports/EventTypes.ts"
 
-/** Of a schema and of an example each. */
 export const TEXT_MAX = 64 * 1024
 
 /** A larger number reads as infinity, which JSON can't show. */
@@ -48,7 +47,6 @@ export const createEventType = Effect.fnUntraced(function* (
     : Result.succeed(yield* (yield* EventTypes).create(orgId, name, definition))
 })
 
-/** Null when there is no such type. */
 export const changeEventType = Effect.fnUntraced(function* (
   orgId: OrgId,
   name: string,
@@ -62,7 +60,6 @@ export const changeEventType = Effect.fnUntraced(function* (
   return changed === null ? null : Result.succeed(changed)
 })
 
-/** The catalogue's faults of an event; `data` is its JSON text. */
 export const objectionsToEvent = Effect.fnUntraced(function* (orgId: OrgId, eventType: string, data: string) {
   const { isEnforced, type } = yield* (yield* EventTypes).entry(orgId, eventType)
   if (!isEnforced) return []
@@ -75,7 +72,6 @@ const fitting = Effect.fnUntraced(function* ({ id, version, schema }: EventType,
   return (yield* EventSchemas).faultsOfData({ version: `${id} ${version}`, text: schema }, JSON.parse(data))
 })
 
-/** The catalogue's faults of an endpoint's wishes; null wishes for all. */
 export const objectionsToWishes = Effect.fnUntraced(function* (orgId: OrgId, wishes: unknown) {
   if (!Array.isArray(wishes)) return []
   const unfulfilled = new Set(yield* (yield* EventTypes).unfulfilled(orgId, wishes as ReadonlyArray<string>))

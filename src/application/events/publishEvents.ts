@@ -1,8 +1,7 @@
 /**
- * Publishes events: each becomes one message for every destination of its org that wants its type. Each request is
- * judged alone and answered in its place; idempotency keys as in acceptMessage.ts. `Published`: event and messages are
- * stored and survive any crash. Every destination gets the same bytes, with `data` as the request wrote it. Events of
- * one call are stored in their order, which lines keep.
+ * Publishes events: each becomes one message for every destination of its org that wants its type, with the same bytes.
+ * Promises, idempotency keys and order of answers are those of acceptMessage.ts. Events of one call are stored in their
+ * order, which lines keep.
  */
 import { DateTime, Effect } from "effect"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
@@ -29,10 +28,8 @@ import { loadEvent } from "./readEvents.ts"
 export interface EventRequest extends Omit<EventPublished, "type" | "orgId" | "matched"> {
   /** The id that its way in has promised, and under which it is published once; absent: a new one. */
   readonly id?: EventId
-  /** The exact JSON text of the event's data. */
   readonly data: string
   readonly idempotencyKey: string | null
-  /** The W3C trace of its caller; no part of the request's meaning. */
   readonly traceparent?: string | null
 }
 
@@ -40,7 +37,6 @@ export type Publication =
   | { readonly type: "Published"; readonly event: EventView }
   | { readonly type: "AlreadyPublished"; readonly event: EventView }
   | { readonly type: "KeyReused" }
-  /** The operator has suspended the org. */
   | { readonly type: "Suspended"; readonly reason: string }
   /** `by`: the request itself (a time that has passed), its type's schema, or its dossier's consent. */
   | {
@@ -51,10 +47,8 @@ export type Publication =
 
 /** The messages of one store call: a tenth of a second of its work. One event is never divided. */
 const MESSAGES_AT_ONCE = 2_000
-/** Messages between two yields: some milliseconds. */
 const YIELD_EVERY = 200
 
-/** Answers in the order of the requests. */
 export const publishEvents = Effect.fnUntraced(function* (orgId: OrgId, requests: ReadonlyArray<EventRequest>) {
   const events = yield* Events
   const now = yield* DateTime.now
@@ -149,7 +143,6 @@ const judging = Effect.fnUntraced(function* (orgId: OrgId, now: DateTime.Utc) {
   })
 })
 
-/** Asks once for each combination of texts. */
 const once = <Texts extends ReadonlyArray<string>, A, E, R>(ask: (...texts: Texts) => Effect.Effect<A, E, R>) => {
   const answers = new Map<string, A>()
   return (...texts: Texts): Effect.Effect<A, E, R> => {
@@ -170,7 +163,6 @@ const refused = Effect.fnUntraced(function* (orgId: OrgId, request: EventRequest
   return known === null ? refusal : yield* repeated(orgId, known, (yield* Fingerprint).of(canonicalText(request)))
 })
 
-/** The answer for a used key. */
 const repeated = Effect.fnUntraced(function* (orgId: OrgId, known: KeyOfEvent, requestHash: string) {
   if (known.requestHash !== requestHash) return { type: "KeyReused" } as const
   const event = yield* loadEvent(orgId, known.eventId)
@@ -179,7 +171,6 @@ const repeated = Effect.fnUntraced(function* (orgId: OrgId, known: KeyOfEvent, r
     : ({ type: "AlreadyPublished", event } as const)
 })
 
-/** Makes the event of a request and its messages. */
 const making = Effect.fnUntraced(function* (orgId: OrgId, now: DateTime.Utc) {
   const actor = yield* CommandedBy
   const fingerprint = yield* Fingerprint

@@ -28,7 +28,6 @@ const viewIn = (id: EventId, history: Effect.Success<ReturnType<typeof historyOf
         history.map(({ fact }) => fact)
       )
 
-/** Null when the org has no such event. */
 export const loadEvent = Effect.fnUntraced(function* (orgId: OrgId, id: EventId) {
   const event = viewIn(id, yield* historyOf(id))
   return event?.orgId === orgId ? event : null
@@ -38,7 +37,6 @@ export const readEvent = Effect.fnUntraced(function* (orgId: OrgId, id: EventId)
   return (yield* loadEvent(orgId, id)) ?? (yield* new EventNotFound({ id }))
 })
 
-/** The exact text that its endpoints get; null when it was erased. */
 export const readBody = Effect.fnUntraced(function* (orgId: OrgId, id: EventId) {
   yield* readEvent(orgId, id)
   return yield* (yield* Events).body(id)
@@ -71,7 +69,6 @@ export const eraseEvent = Effect.fnUntraced(function* (orgId: OrgId, id: EventId
     yield* Effect.forEach(
       page.items,
       (messageId) =>
-        // It was forgotten meanwhile, or its body is erased already.
         Effect.catchTags(eraseMessage(orgId, messageId, reason), {
           MessageNotFound: () => Effect.void,
           CommandRefused: () => Effect.void

@@ -1,7 +1,3 @@
-/**
- * Facts of access for the audit: bodies that were seen, and refused logins. Each has its own journal, so none waits for
- * another.
- */
 import { DateTime, Effect } from "effect"
 import { type AccessFact, toRecorded } from "../../domain/access/facts.ts"
 import { CommandedBy } from "../commandedBy.ts"

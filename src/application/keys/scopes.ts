@@ -11,7 +11,6 @@ import { recorded as replay } from "../../domain/replay/facts.ts"
 
 /** The rights of a key. Each route names the one it needs (adapters/http/server/scopes.ts). */
 export const scopes = [
-  /** Send messages, publish events, and cancel them. */
   "messages:send",
   /** Read messages, events, their histories and attempts, dead letters, replays, dossiers and the feed, but no body. */
   "messages:read",
@@ -20,7 +19,6 @@ export const scopes = [
   "endpoints:read",
   /** Change destinations of every kind, their secrets, pauses and circuits, alert targets and event types. */
   "endpoints:write",
-  /** Replay and resend. */
   "replays:write",
   "consents:write",
   "erasures:write",
@@ -73,10 +71,8 @@ const guarded: ReadonlyArray<readonly [recorded: object, Scope]> = [
   [access, "audit:read"]
 ]
 
-/** The type of a fact in its name, `Type@version`. */
 const typeIn = (name: string): string => name.split("@", 1)[0]!
 
-/** By the types of facts that this release knows. */
 export const scopeOfType: ReadonlyMap<string, Scope> = new Map([
   ...guarded.flatMap(([recorded, scope]) => Object.keys(recorded).map((name) => [typeIn(name), scope] as const)),
   ...Object.entries(ofConfiguration)

@@ -11,9 +11,7 @@ import type { ProjectionName } from "./projections/Projection.ts"
 import { viewOf } from "./projections/rebuild.ts"
 
 export interface AsOf {
-  /** Facts committed before are in the projection. */
   readonly asOf: DateTime.Utc
-  /** The age of the oldest fact that it lacks; 0 when it lacks none. */
   readonly behindSeconds: number
 }
 

@@ -57,12 +57,11 @@ export interface RestoredMessageOfEvent {
  * The rows that are derived from the facts, for checking and restoring them.
  *
  * - `compare` looks at the rows of messages; one that has facts after `version` is absent.
- * - `strays` are rows that no fact explains or that contradict each other: without facts, lines whose head is not in
- *   the queue, messages and events that are not in their list, counts and shared bodies.
+ * - `strays` are rows that no fact explains or that contradict each other.
  * - `ready` and `messagesInLines` list the rows that exist, whatever the facts say.
- * - `restore…` add missing rows, and may be repeated. Messages of one line stand in the order they come. A message
- *   under way is restored as held by a worker that is gone. One that a batch holds, or that has facts after `read`,
- *   stays as it is. Restored messages are un-parked in the same transaction; `restoreQueue` answers their number.
+ * - `restore…` add missing rows, and may be repeated. Messages of one line stand in the order they come; one under
+ *   way is held by a worker that is gone; one that a batch holds, or that has facts after `read`, stays as it is.
+ *   Restored messages are un-parked in the same transaction; `restoreQueue` answers their number.
  */
 export class DerivedRows extends Context.Service<
   DerivedRows,

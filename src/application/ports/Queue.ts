@@ -71,26 +71,23 @@ export interface ClaimRequest {
 }
 
 /**
- * The messages that wait, and the workers that hold messages. Messages enter and leave the waiting state only through
- * the queue changes of `EventStore.append`.
+ * The messages that wait, and the workers that hold messages. Only the queue changes of `EventStore.append` put
+ * messages in and out.
  *
- * - `claim` hands a waiting message out to one worker, in due order within its lane. Lanes take turns: one with a
- *   million messages delays no other, and lanes with nothing due cost nothing.
+ * - `claim` hands a waiting message to one worker, in due order within its lane. Lanes take turns: one with a million
+ *   messages delays no other, and lanes with nothing due cost nothing.
  * - A lane hands out nothing while it is paused or its circuit is open or held, and over all workers no more than its
- *   rate limit; such a lane costs a claim nothing. A circuit whose open time is over hands out one probe and writes
- *   `CircuitProbed`: the permit is a lease, and the next probe waits until it has run out.
- * - `deferLane` stops a lane for `wait`, by the store's clock; a longer deferral stays. Claimed messages and due
- *   times do not change. New settings of its destination may end it early.
- * - A claim is a lease on the whole batch, by the store's clock. `renew` extends the named batches and answers those
- *   that exist. It names batches, not the worker: else a claim whose answer was lost would live on.
+ *   rate limit. A circuit whose open time is over hands out one probe and writes `CircuitProbed`: the permit is a
+ *   lease.
+ * - `deferLane` stops a lane for `wait`; a longer deferral stays, and new settings may end it early.
+ * - A claim is a lease on the whole batch. `renew` names batches and not the worker: else a claim whose answer was
+ *   lost would live on. All times are the store's.
  * - `takeOver` gives batches whose lease ran out new ids: appends fenced by the old id then have no effect. `rename`
- *   does the same to batches of the caller, and begins their leases anew.
+ *   does the same to batches of the caller.
  * - `claimOne` claims this message before its time, whatever holds its lane, only to move it. Null where it does not
  *   wait in its lane under this due time.
- * - `putBack` takes messages that were not started out of a batch: they wait as before the claim. It may be repeated,
- *   and ignores messages that are not in the batch.
- * - `release` ends a batch: `notStarted` wait as before the claim, all others leave the queue (their appends say what
- *   comes next). Without the batch nothing happens.
+ * - `putBack` takes messages that were not started out of a batch; `release` ends a batch: `notStarted` wait as
+ *   before the claim, all others leave the queue. Both may be repeated.
  * - `awaitWork` returns when there may be due messages or after `atMost`. It is a hint: polling is the floor.
  */
 export class Queue extends Context.Service<

@@ -14,7 +14,6 @@ export interface MissedItem {
   readonly eventId: EventId
 }
 
-/** All items of one replay are of one kind. */
 export type ReplayItem = DeadItem | MissedItem
 
 /** The request and the number of its items. The progress is in the replay's journal. */
@@ -44,16 +43,15 @@ export type OpenResult =
 /**
  * The items of each replay, and the replays that have work left.
  *
- * - `open` stores the request and its key, and listed dead letters. Once it answers, the replay happens, whatever
- *   crashes. It is as fast for many items as for few.
- * - `search` adds the next `limit` items of a filter, each once, and answers the job after it. An item was dead, or
- *   published, when the replay was requested. Any process may search; a search that is over finds nothing. `endSearch`
- *   ends it.
+ * - `open` stores the request, its key, and listed dead letters. Then the replay happens, whatever crashes. It is as
+ *   fast for many items as for few.
+ * - `search` adds the next `limit` items of a filter, each once, as they were at the request. Any process may search;
+ *   `endSearch` ends it.
  * - An event is missed when its destination never had a message of it, not even a forgotten one, and its body is
- *   still there.
+ *   there.
  * - Items are numbered from 1 in the order their messages were accepted, or their events were published.
  * - `take` hands a replay to one caller until `lease` has passed or it was put `back` and the pause is over. Replays
- *   take turns. The version check of a message's stream prevents a second replay of it.
+ *   take turns. The version of a message's stream prevents a second replay of it.
  * - `close` ends it and deletes its items.
  */
 export class Replays extends Context.Service<
@@ -64,11 +62,8 @@ export class Replays extends Context.Service<
     readonly endSearch: (id: ReplayId) => FromStore<void>
     readonly get: (orgId: OrgId, id: ReplayId) => FromStore<ReplayJob | null>
     readonly requestedUnder: (orgId: OrgId, key: string) => FromStore<Pick<ReplayJob, "id"> | null>
-    /** Newest first. */
     readonly list: (orgId: OrgId, page: PageRequest) => FromStore<Page<ReplayJob>>
-    /** The items numbered `after + 1` and on. */
     readonly items: (id: ReplayId, after: number, limit: number) => FromStore<ReadonlyArray<ReplayItem>>
-    /** Null when no replay has work now. */
     readonly take: (lease: Duration.Duration) => FromStore<ReplayJob | null>
     readonly back: (id: ReplayId, pause: Duration.Duration) => FromStore<void>
     readonly close: (id: ReplayId) => FromStore<void>

@@ -10,13 +10,11 @@ export interface Before {
   readonly ended: DateTime.Utc | null
   /** Of dead letters and of messages SENT, and of removed destinations. */
   readonly dead: DateTime.Utc | null
-  /** The most days that an org's own setting may name. */
   readonly daysMax: number | null
 }
 
 export interface EndedMessage {
   readonly id: MessageId
-  /** The last version of its stream, as the list knows it. */
   readonly version: StreamVersion
 }
 

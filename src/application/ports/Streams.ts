@@ -4,7 +4,6 @@ import type { RecordedFact } from "../../domain/recorded.ts"
 import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { Position, StreamVersion } from "./EventStore.ts"
 
-/** Facts of one message that are appended together. */
 export interface Writing {
   readonly messageId: MessageId
   readonly expected: StreamVersion
@@ -15,12 +14,10 @@ export interface Writing {
   readonly facts: ReadonlyArray<RecordedFact>
 }
 
-/** A piece of the log of all streams. */
 export interface Heard {
   /** The highest version of each message in it. */
   readonly versions: ReadonlyMap<MessageId, StreamVersion>
   readonly writings: ReadonlyArray<string>
-  /** The end of the piece. */
   readonly position: Position
 }
 

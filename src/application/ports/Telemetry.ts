@@ -3,18 +3,14 @@ import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import type { ChannelName, DestinationId, MessageId } from "../../domain/ids.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 
-/** The message that stored facts are about. */
 export interface Subject {
   readonly messageId: MessageId
   readonly queued: MessageQueued
   readonly epoch: number
-  /** When the attempt was due; null where no attempt is. */
   readonly dueAt: DateTime.Utc | null
-  /** The actor; absent: Posthaste itself. */
   readonly by?: string | null
 }
 
-/** The facts of one message that one append stored. */
 export interface Stored {
   readonly subject: Subject
   readonly facts: ReadonlyArray<MessageFact>
@@ -34,15 +30,12 @@ export interface Watcher {
   /** `via` names the way in (via.ts). */
   readonly accepted: (queued: MessageQueued, via: string) => void
   readonly rejected: (via: string, reason: Rejection) => void
-  /** Facts of an attempt, a receipt or an ending, stored by one append. */
   readonly stored: (subject: Subject, facts: ReadonlyArray<MessageFact>, at: DateTime.Utc) => void
-  /** Of many messages at once. */
   readonly storedInBulk: (all: ReadonlyArray<Stored>, at: DateTime.Utc) => void
   readonly circuitChanged: (destination: DestinationId, facts: ReadonlyArray<CircuitFact>) => void
   /** An attempt is handed to its channel; `sendingEnded` always follows. */
   readonly sendingBegan: (channel: ChannelName) => void
   readonly sendingEnded: (channel: ChannelName) => void
-  /** Another worker took over a batch of this one. */
   readonly leaseLost: () => void
 }
 

@@ -24,7 +24,6 @@ export interface TracedAttempt {
 export interface Tracer {
   /** Null where no exporter keeps the trace: the message keeps the given one. */
   readonly acceptance: (given: string | null, about: MessageQueued, id: MessageId, via: string) => Acceptance | null
-  /** Null where no exporter keeps the trace. */
   readonly attempt: (about: TracedAttempt) => AttemptSpan | null
   /** Facts about an attempt that another worker left open: its own span was lost with that worker. */
   readonly abandoned: (about: Omit<TracedAttempt, "attempt">, facts: ReadonlyArray<MessageFact>) => void

@@ -3,11 +3,8 @@ import type { Receipt } from "../receipts/recordReceipt.ts"
 
 /** The part of a notice from Meta about one phone number. */
 export interface Notice {
-  /** Null when Meta does not name the number. */
   readonly phoneNumberId: string | null
-  /** Each as JSON text. */
   readonly statuses: ReadonlyArray<string>
-  /** The number of inbound messages in it. */
   readonly inbound: number
 }
 
@@ -27,7 +24,6 @@ export class WhatsAppReceipts extends Context.Service<
     readonly isSigned: (body: Uint8Array, signature: string, appSecret: Redacted.Redacted) => boolean
     /** A failure is a fault of the whole body; senseless entries are left out. */
     readonly read: (body: Uint8Array) => Result.Result<ReadonlyArray<Notice>, string>
-    /** A failure says why this status is no receipt. */
     readonly receiptOf: (status: string) => Result.Result<Receipt, string>
   }
 >()("posthaste/application/ports/WhatsAppReceipts") {}

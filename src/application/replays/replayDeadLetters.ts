@@ -1,12 +1,8 @@
 /**
- * Carries out replays, a step at a time: take one under a lease, search a while for its items, then give each of the
- * next items its epoch or message (or dismiss, cancel, send elsewhere), and account for them in the journal.
- *
- * No crash gives a message two epochs from one replay: the item holds the epoch that had ended at the request, and
- * `MessageReplayed` names the job.
- *
- * A replay spares the lanes it shares: the next step comes when most of the last one has had its first attempt. A
- * destination that can't be reached slows it down but does not stop it.
+ * Carries out replays, a step at a time: take one under a lease, search a while for its items, give each of the next
+ * items its epoch or message (or dismiss, cancel, send elsewhere), and account for them in the journal. No crash gives
+ * a message two epochs: the item holds the epoch that had ended at the request, and `MessageReplayed` names the job.
+ * The next step comes when most of the last one has had its first attempt, so that a replay spares the lanes it shares.
  */
 import { DateTime, Duration, Effect, Result } from "effect"
 import type { MessageId } from "../../domain/ids.ts"

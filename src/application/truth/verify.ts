@@ -1,14 +1,7 @@
 /**
- * Checks facts against their laws and derived rows against the facts, and changes nothing:
- *
- * - laws: each stream is a history that its law allows (laws.ts)
- * - queue: each message waits exactly where its facts say, and no other row waits
- * - list: each row is the fold of its stream, as far as the list has read
- * - circuits: each lane obeys the circuit that its facts tell
- * - strays: rows that no fact explains (DerivedRows.ts)
- *
- * It may run beside a working service: a disagreement is looked at twice. It can't check whether a body is the one that
- * was sent, and leaves out the health of destinations.
+ * Checks that each stream is lawful (laws.ts), each message waits exactly where its facts say, each row of the list is
+ * the fold of its stream, each lane obeys its circuit's facts, and no row is a stray (DerivedRows.ts). It changes
+ * nothing, and may run beside a working service: a disagreement is looked at twice.
  */
 import { Duration, Effect, Result } from "effect"
 import { stateOf } from "../../domain/circuit/state.ts"

@@ -5,7 +5,6 @@ import { codecOf, type FactIn, fact } from "../recorded.ts"
 
 const address = Schema.NullOr(Schema.String)
 
-/** A person read the body of a message or an event. */
 export const BodyRead = fact("BodyRead", {
   orgId: OrgId,
   subject: Schema.Literals(["message", "event"]),

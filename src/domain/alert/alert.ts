@@ -8,7 +8,6 @@ import { type ConditionBegan, type ConditionFact, type ConditionName, conditions
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
 import type { DeliveryError } from "../message/facts.ts"
 
-/** The events that an alert target can choose. */
 export const alertEvents = ["circuit", "deadLetter", "disabled", "commandRefused", ...conditions] as const
 export type AlertEvent = (typeof alertEvents)[number]
 
@@ -36,7 +35,6 @@ export interface AlertedDestination {
   readonly channel: ChannelName
   /** A name for people, such as "webhook endpoint". */
   readonly noun: string
-  /** Scheme, host and port; null where a channel has no URL. */
   readonly origin: string | null
 }
 
@@ -170,7 +168,6 @@ const conditionWords: Readonly<Record<ConditionName, Words>> = {
   }
 }
 
-/** `destination` is null when the fact names none or an unknown one. */
 export const conditionAlert = (
   { orgId, target, at }: Watched,
   fact: ConditionFact,

@@ -49,7 +49,6 @@ export const circuitNews = (history: ReadonlyArray<CircuitFact>): "opened" | "cl
   }
 }
 
-/** The error of a fact that makes its message a dead letter; null for any other fact. */
 export const deadLetterErrorOf = (fact: MessageFact) =>
   fact.type === "MessageFailed" || fact.type === "MessageDeadLettered" ? fact.error : null
 

@@ -40,7 +40,6 @@ export type Operation = (typeof operations)[number]
 export interface FactOfStream {
   readonly stream: string
   readonly name: string
-  /** JSON text. */
   readonly data: string
   readonly forgettable?: string | null
 }
@@ -72,7 +71,6 @@ const ofMessages: Readonly<Record<string, Told>> = {
   MessageBodyErased: ["ERASED", "reason"]
 }
 
-/** Facts of journals. */
 const ofJournals: Readonly<Record<string, Told>> = {
   ConsentGranted: ["CONSENT_GRANTED", "channel", "source"],
   ConsentWithdrawn: ["CONSENT_WITHDRAWN", "channel", "source"],
@@ -109,7 +107,6 @@ const toldBy = { ...ofMessages, ...ofJournals }
 
 const typeOf = (name: string) => name.slice(0, name.indexOf("@"))
 
-/** The types of facts that tell one of these operations. */
 export const typesTelling = (some: ReadonlyArray<Operation>): ReadonlyArray<string> =>
   Object.entries(toldBy).flatMap(([type, [operation]]) => (some.includes(operation) ? [type] : []))
 

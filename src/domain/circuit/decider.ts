@@ -22,7 +22,6 @@ interface Dated {
 
 interface Opening extends Dated {
   readonly policy: CircuitPolicy
-  /** From [0, 1). */
   readonly die: number
 }
 
@@ -34,7 +33,6 @@ export type CircuitCommand =
   | { readonly type: "HoldCircuit"; readonly reason: string | null }
   | { readonly type: "ResetCircuit"; readonly reason: string | null }
 
-/** The open time, or the permit of the probe, is not over. */
 export class TooEarly extends Schema.TaggedError<TooEarly>()("TooEarly", { status: Schema.String }) {}
 
 const snapshotOf = ({ status, memory }: Circuit) => circuitMachine.resolveState({ value: status, context: memory })
@@ -69,7 +67,6 @@ export const restingOn = (fact: CircuitFact, failures: number): Circuit | null =
   }
 }
 
-/** The types of those facts. */
 export const resting = ["CircuitClosed", "CircuitReset", "CircuitOpened", "CircuitReopened"] as const
 
 export const decide = (

@@ -8,7 +8,6 @@ import type { CircuitError } from "./facts.ts"
 
 export type Evidence = "success" | "failure" | "none"
 
-/** No answer came, because of the destination. */
 const theirs: ReadonlySet<string> = new Set([
   "timeout",
   "connection_failed",
@@ -30,7 +29,6 @@ export const evidenceOf = (outcome: AttemptOutcome): Evidence => {
   return judging ? "success" : "failure"
 }
 
-/** The error for which one failure opens the circuit; null where failures are counted. */
 export const openingErrorOf = (outcome: AttemptOutcome): CircuitError | null =>
   outcome.type === "Deferred" && outcome.scope === "circuit"
     ? { code: outcome.error.code, message: outcome.error.message }

@@ -14,13 +14,11 @@ export const CircuitError = Schema.Struct({ code: Schema.NonEmptyString, message
 export type CircuitError = typeof CircuitError.Type
 const Cause = Schema.NullOr(CircuitError)
 
-/** Nothing is sent until `until`. */
 export const CircuitOpened = fact("CircuitOpened", {
   failures: Schema.Int,
   until: Time,
   /** Openings since it was last closed: 1 here, more in `CircuitReopened`. */
   openings: Schema.Int,
-  /** Null when failures were counted. */
   error: Cause
 })
 
@@ -36,7 +34,6 @@ export const CircuitReopened = fact("CircuitReopened", { until: Time, openings: 
 /** Stopped by hand; only a reset ends it. */
 export const CircuitHeld = fact("CircuitHeld", { reason: Text })
 
-/** Closed by hand. */
 export const CircuitReset = fact("CircuitReset", { reason: Text })
 
 export const recorded = {

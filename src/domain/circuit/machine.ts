@@ -5,13 +5,11 @@ import type { MessageId } from "../ids.ts"
 import { lawOf, type Step as On } from "../machine.ts"
 import type { CircuitFact, CircuitFactOf } from "./facts.ts"
 
-/** The part of a circuit's history that judges the next fact and that its lane obeys. */
 export interface CircuitMemory {
   /** In a row, when it opened. */
   readonly failures: number
   /** Openings since it was last closed: each makes the next open time longer. */
   readonly openings: number
-  /** The end of the open time or of the probe's permit. */
   readonly until: DateTime.Utc | null
   readonly probe: MessageId | null
 }

@@ -1,11 +1,8 @@
 /**
  * Keeps every projection up with the log, and rebuilds one beside its live rows when the fold is newer or the operator
  * asks. Each has fibers of its own, so one that is slow or fails stops no other; of processes that take the same step
- * one writes it, and the others pause. A stream that a projection fails on is parked, and its rows are missing until a
- * rebuild.
- *
- * A process with an older fold leaves the rows alone. One with a newer fold updates the live rows in its own way until
- * the rebuilt ones are there: fresh rows are worth more than uniform ones.
+ * one writes it. A stream that a projection fails on is parked. A process with an older fold leaves the rows alone; one
+ * with a newer fold updates the live rows until the rebuilt ones are there.
  */
 import { Context, DateTime, Duration, Effect, Semaphore } from "effect"
 import { background } from "../../background.ts"
