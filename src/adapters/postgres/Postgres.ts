@@ -1,9 +1,6 @@
 /**
- * The connections, by what they are for. Private to this adapter.
- *
- * Each kind of work has a pool of its own, so that none can starve another, and a deadline: a statement that has not
- * answered by then is given up, and so is its connection (see pool.ts). Commits of `queue` and `derived` need not reach the
- * disk before they answer: ARCHITECTURE.md says under "Crashes" what the loss of each means, and why nothing is stranded by it.
+ * The connections, private to this adapter: each kind of work has a pool and a deadline of its own (pool.ts), so that none starves
+ * another. Commits of `queue` and `derived` answer before they reach the disk: docs/internals.md says why their loss strands nothing.
  */
 import { hash } from "node:crypto"
 import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
@@ -20,7 +17,7 @@ export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed"
 }) {}
 
 export interface Statement {
-  /** Prepared under this name once per connection; without one, planned for each call. */
+  /** Prepared under this name once a connection; without one, planned for each call. */
   readonly name?: string
   readonly text: string
 }
@@ -28,58 +25,54 @@ export interface Statement {
 type Parts = [texts: TemplateStringsArray, ...values: ReadonlyArray<string | number>]
 const joined = ([texts, ...values]: Parts) => String.raw({ raw: texts }, ...values)
 
-/** A statement for every call, prepared under a name made of its text. */
+/** A prepared statement, named by the hash of its text. */
 export const prepared = (...parts: Parts): Statement => {
   const text = joined(parts)
   return { name: hash("sha256", text, "base64url"), text }
 }
 
-/** A statement that is rare, or best planned for the values it comes with. */
+/** A rare statement, or one best planned for its values. */
 export const unprepared = (...parts: Parts): Statement => ({ text: joined(parts) })
 
 export interface Connections {
-  /** Rows as objects, in whatever names the statement gives their columns; times as `DateTime`. */
+  /** Rows as objects, times as `DateTime`. */
   readonly query: <Row extends object>(
     statement: Statement,
     values: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, QueryFailed>
-  /** Rows as arrays of the server's own text, for the hot paths that know what they read. */
+  /** Rows as arrays of the server's own text, for hot paths. */
   readonly rows: (
     statement: Statement,
     values: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>
 }
 
-/** A claim, an append or a look at one thing takes milliseconds; the longest of them some hundred. */
+/** These take milliseconds, the longest some hundred. */
 const SHORT_MS = 8_000
 
-/** A process holds up to 20 connections: these, and one that listens. */
+/** Up to 20 connections a process: these, and one that listens. */
 const kinds = {
-  /**
-   * What accepts messages and events, and settles attempts, each a group commit. Everybody waits for these, so nothing else does: replays
-   * that one org asked for again and again had three statements before each append of another's.
-   */
+  /** Group commits that accept messages and events and settle attempts; nothing else, because all callers wait for them. */
   appends: { connections: 2, answersWithinMs: SHORT_MS },
-  /** Whatever else a process goes by once it is answered. */
+  /** Other commits that a process relies on. */
   durable: { connections: 2, answersWithinMs: SHORT_MS },
   /** Claims, releases and leases. */
   queue: { connections: 3, answersWithinMs: SHORT_MS, asynchronous: true },
-  /** One thing that a caller waits for: a key, a message, a destination. Never behind a list. */
+  /** One key, message or destination, never behind a list. */
   lookups: { connections: 4, answersWithinMs: 5_000, onlyReads: true },
-  /** Lists and counts, which callers read three at a time, and the log. */
+  /** Lists, counts and the log. */
   reads: { connections: 4, answersWithinMs: 20_000, onlyReads: true },
-  /** Steps of projections and of searches: what is lost is found again. */
+  /** Steps of projections and searches: lost ones are done again. */
   derived: { connections: 3, answersWithinMs: 30_000, asynchronous: true },
-  /** What changes a great many rows at once, such as a sweep of retention. Nobody who waits for an answer may need it. */
+  /** Changes of a great many rows, such as retention; no caller waits for it. */
   bulk: { connections: 1, answersWithinMs: 300_000 }
 } satisfies Readonly<Record<string, Kind>>
 
 export class Postgres extends Context.Service<
   Postgres,
   Readonly<Record<keyof typeof kinds, Connections>> & {
-    /** Calls back on every notification of `topic` in our schema, over a connection that is made again when it breaks; without a text when it was made anew. */
+    /** Calls `heard` on each notification, and without a text when the connection was made anew. */
     readonly listen: (topic: string, heard: (text?: string) => void) => Effect.Effect<void>
-    /** The connections of each pool, now. */
     readonly connections: () => ReadonlyArray<{
       readonly pool: string
       readonly inUse: number
@@ -96,7 +89,7 @@ export interface Options {
   readonly schema?: string
   /** Migrations are not run: a database that lacks some is refused. */
   readonly asItIs?: boolean
-  /** Of every kind of statement, for tests; each has its own otherwise. */
+  /** In place of each kind's own, for tests. */
   readonly answersWithinMs?: number
 }
 
@@ -133,7 +126,7 @@ export const layer = (options: Options) =>
     })
   )
 
-/** Whether the order of the log had to be raised; undefined where it goes on as it was. */
+/** Undefined where the log goes on as it was. */
 const continueLog = (pool: pg.Pool) =>
   Effect.tryPromise({
     try: async () => (await pool.query<Restored>("select why, saved_at, waiting from continue_log()")).rows[0],
@@ -154,13 +147,10 @@ const say = (restored: Restored | undefined) =>
           `and its log goes on above that. Messages that waited or were under way then: ${restored.waiting}. They may have been sent since, and are sent again under the same ids`
       )
 
-/** Nobody can say how long a migration takes, or waits for another process that migrates. */
+/** A migration may take, or wait for another's, any time. */
 const migrating: Kind = { connections: 1, answersWithinMs: null }
 
-/**
- * Work whose statements have no deadline fails when the server is silent: meanwhile another connection, made when the work begins, asks
- * whether it answers at all.
- */
+/** Fails work without deadlines when the server is silent, which a second connection finds out. */
 export const unlessSilent = <A, E>(
   server: Pick<Server, "connect">,
   work: Effect.Effect<A, E>,
@@ -171,7 +161,7 @@ export const unlessSilent = <A, E>(
     Effect.acquireUseRelease(
       Effect.promise(() => server.connect({ application_name: "posthaste start" }).catch(() => null)),
       (client) =>
-        // Why nobody connects is the work's to say.
+        // The work itself says why there is no connection.
         client === null
           ? Effect.never
           : Effect.callback<never, QueryFailed>((silent) => {
@@ -186,7 +176,7 @@ export const unlessSilent = <A, E>(
     )
   )
 
-/** Only brings the database up to date; answers the names of the schema's files and functions that ran. */
+/** Answers the files that ran. */
 export const migrateAt = (url: Redacted.Redacted, schema: string) =>
   Effect.scoped(
     Effect.flatMap(acquireServer(url, schema), (server) =>
@@ -225,16 +215,14 @@ export const connectionsOf = ({ ask }: Pick<Pool, "ask">): Connections => {
 
 const queryFailed = (cause: unknown): QueryFailed => new QueryFailed({ code: sqlState(cause), cause })
 
-/** Every port says the same of a query that did not answer. */
 export const unavailable = <A, R>(effect: Effect.Effect<A, QueryFailed, R>): Effect.Effect<A, StoreUnavailable, R> =>
   Effect.mapError(effect, (cause) => new StoreUnavailable({ cause }))
 
-/** What a query answers, in the words of the port. */
 export const reading = <Rows, A>(query: Effect.Effect<Rows, QueryFailed>, read: (rows: Rows) => A) =>
   unavailable(Effect.map(query, read))
 
 const LISTEN_AGAIN_MS = 1_000
-/** A connection that only listens says nothing by itself when it has fallen silent. */
+/** A listening connection does not notice silence by itself. */
 const ASKED_EVERY_MS = 15_000
 const ANSWERS_WITHIN_MS = 5_000
 
@@ -252,7 +240,7 @@ const listen = (server: Server, channel: string, heard: (text?: string) => void)
               .on("end", broke)
             const question = { text: "select 1", query_timeout: ANSWERS_WITHIN_MS }
             const timer = setInterval(() => client.query(question).catch(broke), ASKED_EVERY_MS)
-            // Whatever was notified while nobody listened is made up for by looking once.
+            // Notifications may have been missed.
             client.query({ ...question, text: `listen ${pg.escapeIdentifier(channel)}` }).then(() => heard(), broke)
             return Effect.sync(() => clearInterval(timer))
           }),

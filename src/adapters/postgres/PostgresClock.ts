@@ -1,8 +1,6 @@
 /**
- * Effect's clock, showing the database's time: so all processes write the same times into facts, due times, expiries and
- * signatures, however wrong the clocks of their machines are. The process asks at its start and then every few seconds; in
- * between the monotonic clock counts (time.ts), also while the database is away. A machine whose own clock is an hour off is
- * refused at the start: one of the two clocks is wrong, and nobody can say which.
+ * Effect's clock with the database's time, so that all processes write the same times however wrong their machines' clocks are. Between
+ * questions, and while the database is away, the monotonic clock counts (time.ts). A start an hour off is refused: one clock is wrong.
  */
 import { Clock, Context, DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { background } from "../../application/background.ts"
@@ -13,7 +11,7 @@ import { type Answer, makeTime } from "./time.ts"
 const timeStatement = prepared`select extract(epoch from clock_timestamp()) * 1000`
 
 const ASKED_EVERY = Duration.seconds(10)
-/** The first question waits for a connection, so the quickest of a few counts. */
+/** The first one also waits for a connection. */
 const ASKED_FIRST = 3
 const SAID_ABOVE_MS = 1_000
 const REFUSED_ABOVE_MS = 3_600_000
@@ -82,7 +80,6 @@ export const layer = Layer.effectContext(
   })
 )
 
-/** Only the time of the day is another. */
 const shown = (own: Clock.Clock, now: () => number): Clock.Clock => ({
   currentTimeMillisUnsafe: () => Math.floor(now()),
   currentTimeMillis: Effect.sync(() => Math.floor(now())),

@@ -39,7 +39,6 @@ import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 
 export type Options = Postgres.Options & PostgresDestinations.Options
 
-/** All that does not depend on where the streams of messages are. */
 const beside = (options: Options) =>
   Layer.mergeAll(
     PostgresQueue.layer,
@@ -80,7 +79,6 @@ export const layer = (options: Options) =>
     WhereStreamsAre.expect("here")
   ).pipe(Layer.provide(connected(options)))
 
-/** The event store and the events of a database whose streams are elsewhere, over those of PostgreSQL alone. */
 const storesOverStreams = (follows: boolean) =>
   Layer.effectContext(
     Effect.gen(function* () {
@@ -90,14 +88,13 @@ const storesOverStreams = (follows: boolean) =>
     })
   ).pipe(Layer.provide([PostgresEventStore.layer, PostgresEvents.layer, PostgresParked.layer]))
 
-/** The same where the streams of messages are elsewhere. */
 export const layerOverStreams = (options: Options) =>
   Layer.mergeAll(beside(options), storesOverStreams(true), PostgresArchive.layer).pipe(
     Layer.provide(WhereStreamsAre.expect("elsewhere")),
     Layer.provide(connected(options))
   )
 
-/** What reads, checks and moves the ground truth itself. It opens no secret of a destination. */
+/** Ports of the store tools, which open no secret of a destination. */
 const besideTruth = Layer.mergeAll(
   PostgresJournals.layer,
   PostgresCircuits.layer,
@@ -112,7 +109,7 @@ const besideTruth = Layer.mergeAll(
 export const truth = (options: Postgres.Options) =>
   Layer.mergeAll(besideTruth, PostgresEventStore.layer, PostgresArchive.layer).pipe(Layer.provide(connected(options)))
 
-/** The same where the streams of messages are elsewhere. It follows nothing. */
+/** Follows nothing. */
 export const truthOverStreams = (options: Postgres.Options) =>
   Layer.mergeAll(besideTruth, storesOverStreams(false), PostgresArchive.layerOverStreams).pipe(
     Layer.provide(WhereStreamsAre.expect("elsewhere")),

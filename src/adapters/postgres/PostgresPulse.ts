@@ -1,6 +1,6 @@
 /**
- * Wakes loops of this process at once, and those of other processes by a NOTIFY, which is sent after the commit and at most once per few
- * milliseconds, whatever topics it names. A notification inside the appending transaction would take a lock that all committers share.
+ * Wakes loops of this process at once, and of others by a NOTIFY after the commit, at most one in 10 ms for all topics. Inside the
+ * appending transaction it would take a lock that all committers share.
  */
 import { Clock, Duration, Effect, Layer } from "effect"
 import { makeListeners, Pulse, type Topic, topics } from "../../application/ports/Pulse.ts"
@@ -16,7 +16,7 @@ export const layer = Layer.effect(
     const postgres = yield* Postgres
     const { ring, listener } = makeListeners()
 
-    // A process hears its own notifications too: its loops then look once more. Without names the connection was lost meanwhile.
+    // Without names the connection was lost meanwhile.
     yield* Effect.forkScoped(
       postgres.listen(CHANNEL, (named) => {
         for (const topic of topics) if (named === undefined || named.includes(topic)) ring(topic)

@@ -1,27 +1,26 @@
 /**
- * Pages of lists that filter by more than one index answers, or whose rows may be large. A page looks at so many rows of its list in their
- * order, which an index gives, and takes those that the other filters are true of. So it may have fewer items than it may hold, even
- * none, and says where the next page begins: the work of a page depends on no filter, and on no statistics of the server. Nor are more
- * bytes of rows fetched than a page may have: it ends there.
+ * Pages of lists whose filters no single index answers, or whose rows may be large: a page looks at a bounded number of rows in the order
+ * of an index and takes the matching ones. So its work depends on no filter and no statistics, and it may be short, or empty, and yet
+ * have a next page. It ends at PAGE_READ_BYTES.
  */
 import { PAGE_READ_BYTES } from "../../application/errors.ts"
 import { conditionsOf, type Page } from "./filtering.ts"
 
-/** The most rows that are looked at for a page. */
+/** Rows looked at for a page. */
 export const ROWS_MAX = 10_000
 
 type Conditions<Filter> = ReadonlyArray<readonly [keyof Filter, string]>
 
 export interface Searched {
-  /** Conditions that one index answers, in the order of the list. */
+  /** Conditions that one index answers. */
   readonly found: ReadonlyArray<string>
-  /** Conditions on each row that it gives. */
+  /** Conditions on each of its rows. */
   readonly wanted: ReadonlyArray<string>
 }
 
 /**
- * What was asked for. `ranges` go along the order of the list. Each of `indexed` has an index that begins with it and goes on in that order:
- * the first that was asked for is used, so what selects least stands first.
+ * Splits a filter. `ranges` go along the order of the list; each of `indexed` has an index that goes on in that order, and the first one
+ * asked for is used: the most selective stands first.
  */
 export const searched = <Filter extends object>(
   filter: Filter,
@@ -40,7 +39,6 @@ export const searched = <Filter extends object>(
   }
 }
 
-/** Whether a row is wanted, as SQL. */
 export const isWanted = (wanted: ReadonlyArray<string>): string =>
   wanted.length === 0 ? "true" : `(${wanted.join(" and ")}) is true`
 
@@ -49,27 +47,22 @@ interface Bounded {
   readonly wanted: ReadonlyArray<string>
   readonly order: string
   readonly columns: string
-  /** How many bytes a row has, as SQL; without it rows are small. */
+  /** Bytes of a row, as SQL; without it rows are small. */
   readonly size?: string
-  /** Where a look at a row takes more than the row. */
+  /** In place of ROWS_MAX, where a look costs more than the row. */
   readonly most?: number
 }
 
-/** How many rows to look at for a page: where every row is wanted, as many as it holds, and one more to know whether another follows. */
 const lookedAt = ({ wanted, most = ROWS_MAX }: Bounded, { limit }: Page): number =>
   wanted.length === 0 ? limit + 1 : Math.max(most, limit + 1)
 
-/** A row that was looked at. */
 export interface Looked {
   readonly wanted: boolean
-  /** It is the last that was looked at, and more may follow. */
+  /** The last that was looked at; more may follow. */
   readonly cut: boolean
 }
 
-/**
- * SQL for the rows of a page, as `Looked`: those that are wanted, and the last one where more may follow. `rows` is the
- * SQL for the first rows in `order`, `columns` is what is shown of each.
- */
+/** SQL for the rows of a page, as `Looked`: the wanted ones, and the last one where more may follow. */
 export const boundedRows = (asked: Bounded, page: Page): string => {
   const { rows, wanted, order, columns, size } = asked
   const most = lookedAt(asked, page)
@@ -81,7 +74,7 @@ export const boundedRows = (asked: Bounded, page: Page): string => {
     : within(looked, { order, columns, size })
 }
 
-/** SQL for the first rows of a page, as `Looked`, as many as have so many bytes: the one with which they have them is cut. */
+/** SQL for the first rows up to PAGE_READ_BYTES, the last one cut. */
 export const within = (
   rows: string,
   { order, columns, size }: Required<Pick<Bounded, "order" | "columns" | "size">>
@@ -91,7 +84,6 @@ export const within = (
       from (select *, coalesce(${size}, 0) as size from (${rows}) rows) sized
     ) summed where upto - size < ${PAGE_READ_BYTES} order by ${order}`
 
-/** The page that these rows are. */
 export const pageOfRows = <Row extends Looked, Item>(
   rows: ReadonlyArray<Row>,
   { limit }: Page,

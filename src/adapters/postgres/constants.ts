@@ -1,6 +1,5 @@
 /**
- * What the domain decides and functions of the database need to know, as SQL. A function's file says `{{name}}` where the
- * value goes; when a value changes, the functions that hold it are created again.
+ * Constants of the domain as SQL, for `{{name}}` in a function's file. When a value changes, the functions that hold it are created again.
  */
 import { DateTime } from "effect"
 import { COMMAND_MAX, COMMANDS_BYTES } from "../../application/ports/CommandInbox.ts"
@@ -11,7 +10,7 @@ import type { MessageId } from "../../domain/ids.ts"
 
 const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 
-/** Of a fact that a function writes: its JSON as the codec writes it, with holes for what only the function knows. */
+/** Holes in the JSON of a fact that a function writes. */
 const hole = { id: "00000000-0000-0000-0000-000000000000", time: "1970-01-01T00:00:00.000Z" }
 const probed = toRecorded({
   type: "CircuitProbed",

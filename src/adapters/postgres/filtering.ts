@@ -1,10 +1,6 @@
-/** Lists that are filtered and come in pages. */
 import { DateTime } from "effect"
 
-/**
- * Only the conditions that were asked for, as SQL whose values are added to `values`, so that each combination gets the
- * plan it deserves. A condition is everything of it but its value, such as `created_at >`.
- */
+/** SQL for the conditions that were asked for, each given without its value (`created_at >`), which is added to `values`. */
 export const conditionsOf = <Filter extends object>(
   conditions: ReadonlyArray<readonly [keyof Filter, string]>,
   filter: Filter,
@@ -17,12 +13,12 @@ export const conditionsOf = <Filter extends object>(
   })
 
 export interface Page {
-  /** Where the page before ended: the columns the list is ordered by, as `a/b/c`. */
+  /** The end of the page before: the columns of the order, as `a/b/c`. */
   readonly cursor: string | null
   readonly limit: number
 }
 
-/** Nothing on the first page; on others the condition that a row comes after the cursor, in descending order. */
+/** The condition that a row comes after the cursor, in descending order; none on the first page. */
 export const beyond = (columns: string, types: ReadonlyArray<string>, { cursor }: Page, values: Array<unknown>) =>
   cursor === null
     ? []
@@ -33,7 +29,7 @@ export const beyond = (columns: string, types: ReadonlyArray<string>, { cursor }
           .join(", ")})`
       ]
 
-/** The page that these rows are: one more was asked for than it holds, to know whether another follows. */
+/** `rows` are one more than the page holds where another page follows. */
 export const pageOf = <Row, Item>(
   rows: ReadonlyArray<Row>,
   { limit }: Page,

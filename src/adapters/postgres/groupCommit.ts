@@ -1,24 +1,17 @@
 /**
- * Many callers, one statement: items that are asked for while a statement is under way share the next one. No timer: a
- * statement starts as soon as a connection is free, after the current turn of the event loop, so that fibers which settle in
- * the same turn go together.
- *
- * Items go in the order they came, as many as a statement holds. Two items with the same key never share a statement, nor are two under
- * way at once; and of a call that did not fit into one statement each part waits for the one before.
- *
- * An item that the server can't even read (a class 22 error) is found by asking for its mates one by one: one poisoned item must not
- * fail its neighbours.
+ * Many callers, one statement: items that come while a statement is under way share the next one, which starts without a timer after the
+ * current turn of the event loop. Items go in their order; two with one key are never under way at once, and each part of a call waits
+ * for the one before. After a class 22 error items are asked for one by one, so that a poisoned one does not fail its neighbours.
  */
 import { type Cause, Deferred, Effect, Exit, type Scope } from "effect"
 import type { QueryFailed } from "./Postgres.ts"
 
 export interface Group<A, B> {
   readonly keyOf: (item: A) => string
-  /** Statements under way at once; each takes a connection. */
+  /** Statements, each on a connection. */
   readonly atOnce: number
-  /** The weight that a statement holds; a heavier item goes alone. */
+  /** Weight of a statement; a heavier item goes alone. */
   readonly max: number
-  /** 1 unless told otherwise. */
   readonly weightOf?: (item: A) => number
   /** Answers in the order of the items. */
   readonly run: (items: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, QueryFailed>

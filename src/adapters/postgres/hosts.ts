@@ -1,10 +1,10 @@
 /**
- * DATABASE_URL may name several hosts, as libpq's does: `postgres://user@a:5432,b:5432/db?target_session_attrs=read-write`.
- * `pg` reads one host only, so the URL is taken apart here, into one URL for each host.
+ * Splits a DATABASE_URL with several hosts, as libpq reads it (`postgres://user@a:5432,b:5432/db?target_session_attrs=read-write`), into
+ * one URL for each host, because `pg` reads only one.
  */
 import { Result } from "effect"
 
-/** What libpq calls a server that may be written to, and what it says when it does not care. We always write. */
+/** libpq's words for a writable server, or any. */
 const ATTRIBUTES = ["read-write", "primary", "any"]
 
 export const urlsOf = (given: string): Result.Result<ReadonlyArray<string>, string> => {

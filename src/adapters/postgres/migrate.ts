@@ -1,12 +1,7 @@
 /**
- * Brings a database to where this release needs it, at every start: the numbered files of `schema/` run once each, forward
- * only; the functions of `functions/`, one file each, are created again when their text or their planning changed, and
- * dropped when their file is gone. Each transaction takes one lock, looks, and does one thing, so that several starts at
- * once do the same as one.
- *
- * A database that a newer release brought further is refused rather than guessed at, and so is one on which another file
- * ran under a number we know. SQL names nothing but tables and functions: the schema is the `search_path` of the
- * connection, and of each function.
+ * Migrates the database at every start: numbered files of `schema/` run once each; functions are created again when their text or
+ * planning changed, and dropped when their file is gone. Each transaction takes one lock and does one thing, so that several starts at
+ * once do the same as one. A database of a newer release, or with another file under a known number, is refused.
  */
 import { hash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
@@ -17,10 +12,7 @@ import { filled } from "./constants.ts"
 import { planning } from "./planning.ts"
 import { SCHEMA_DEFAULT, searchPathOf } from "./schemaName.ts"
 
-/**
- * The number of the SQL of this release: it rises with every release that changes a table or a function. The start of an older release
- * on a newer database would put its functions back under processes that run: it is refused.
- */
+/** Rises with every release that changes a table or a function: an older release would put its functions back under newer processes. */
 const SQL_NUMBER = 1
 
 interface SqlFile {
@@ -44,7 +36,7 @@ const numbered = () => filesIn("schema").map((file) => ({ ...file, number: Numbe
 
 const functions = () => filesIn("functions")
 
-/** Answers the names of the files that ran now. */
+/** Answers the files that ran. */
 export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<ReadonlyArray<string>, unknown> =>
   Effect.tryPromise({
     try: async () => {
@@ -69,7 +61,7 @@ export const migrate = (pool: pg.Pool, schema = SCHEMA_DEFAULT): Effect.Effect<R
 
 const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () => Promise<A>): Promise<A> => {
   await client.query("begin")
-  // The lock `lock_key(0)`, before there is such a function.
+  // `lock_key(0)`, before that function exists.
   await client.query("select pg_advisory_xact_lock(hashtext($1)::bigint << 16)", [schema])
   await client.query(`create schema if not exists ${schema}`)
   await client.query(`set local search_path = ${searchPathOf(schema)}`)
@@ -86,7 +78,6 @@ const inTransaction = async <A>(client: pg.PoolClient, schema: string, work: () 
   return result
 }
 
-/** Null when there is none left. */
 const runNext = async (client: pg.PoolClient): Promise<SqlFile | null> => {
   const known = numbered()
   const done = await client.query<{ number: number; checksum: string }>(
@@ -100,7 +91,7 @@ const runNext = async (client: pg.PoolClient): Promise<SqlFile | null> => {
   }
   const last = done.rows.at(-1)?.number ?? 0
   if (last > known.at(-1)!.number) throw new Error(newerRelease(last, known.at(-1)!.number))
-  // Not only what comes after the last one: a number that was still missing when that one ran is run too.
+  // Also one with a lower number than the last one that ran.
   const next = known.find(({ number }) => done.rows.every((ran) => ran.number !== number))
   if (next === undefined) return null
   await running(client, next)
@@ -112,10 +103,7 @@ const runNext = async (client: pg.PoolClient): Promise<SqlFile | null> => {
   return next
 }
 
-/**
- * A function may get other parameters or another result, which `create or replace` can't give it: so it is dropped first,
- * except for trigger functions, which have neither.
- */
+/** Drops a function first, since `create or replace` can't change parameters or result; trigger functions have neither. */
 const createFunctions = async (client: pg.PoolClient): Promise<ReadonlyArray<string>> => {
   const release = await client.query<{ number: number }>("select number from installed_release")
   const before = release.rows[0]?.number ?? 0
@@ -131,7 +119,7 @@ const createFunctions = async (client: pg.PoolClient): Promise<ReadonlyArray<str
   const known = functions()
   const changed = known.filter(({ name, checksum }) => checksums.get(name) !== checksum)
   const gone = installed.rows.filter(({ name }) => known.every((file) => file.name !== name))
-  // Functions name each other: which is created first must not matter.
+  // Functions name each other.
   await client.query("set local check_function_bodies = off")
   for (const { name } of gone) {
     for (const { signature } of await signaturesOf(client, name))
@@ -163,7 +151,7 @@ const signaturesOf = async (client: pg.PoolClient, name: string) =>
     )
   ).rows
 
-/** An immutable function has no setting, because one that has can't be inlined. A file may hold several forms of one function. */
+/** A function with settings can't be inlined, so immutable ones have none. A file may hold several forms. */
 const settingsOf = async (client: pg.PoolClient, name: string): Promise<ReadonlyArray<string>> => {
   const found = await signaturesOf(client, name)
   if (found.length === 0) throw new Error(`functions/${name}.sql creates no function of this name`)
@@ -185,7 +173,7 @@ const running = async (client: pg.PoolClient, { name, sql }: SqlFile): Promise<v
 const newerRelease = (found: number, known: number) =>
   `the database was migrated to ${found} by a newer release; this one knows up to ${known}`
 
-/** Fails unless the database has every migration of this release: for commands that only read. */
+/** For commands that only read. */
 export const requireMigrated = (pool: pg.Pool, schema: string): Effect.Effect<void, unknown> =>
   Effect.tryPromise({
     try: async () => {

@@ -1,10 +1,8 @@
 /**
- * How the sessions and the functions of the database are planned, in one place: a server that plans otherwise needs another file, not other
- * functions. Statistics say nothing about tables that fill and empty within seconds; with stale ones the planner sorted a
- * whole backlog, or read a whole table, although an index has the right order. So the paths it must not take are closed.
+ * Settings by which sessions and functions are planned. Statistics say nothing about tables that fill and empty within seconds: with
+ * stale ones the planner sorted a whole backlog, or read a whole table, beside the right index. So those paths are closed.
  *
- * A session keeps the plans of a function, whoever calls it next. So a function that several call has an entry of its own:
- * otherwise it is planned for all of them as it was for the first.
+ * A session keeps the plans of a function for all callers: a function with several callers has an entry of its own.
  */
 export type Planning = Readonly<Record<string, string>>
 
@@ -12,13 +10,13 @@ const byIndex: Planning = {
   enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
-  // Of a table that looks small the planner would read a whole index once, and keep it for the join.
+  // The planner would read a whole index of a table that looks small.
   enable_material: "off"
 }
 const inIndexOrder: Planning = { ...byIndex, enable_bitmapscan: "off" }
 const once: Planning = { plan_cache_mode: "force_generic_plan" }
 
-/** Of every session. Compiling a claim made it sixty to two thousand times slower, and servers do so by default. */
+/** Of every session: compiling made a claim 60 to 2,000 times slower. */
 export const sessionPlanning: Planning = { jit: "off" }
 
 export const planning: Readonly<Record<string, Planning>> = {
@@ -31,7 +29,6 @@ export const planning: Readonly<Record<string, Planning>> = {
   release: { ...byIndex, ...once },
   take_over: { ...byIndex, ...once },
   claim_due: { ...inIndexOrder, enable_sort: "off", ...once },
-  // Read by the destinations of one org that match, however many there are.
   matching_destinations: { ...byIndex, ...once },
   publish_events: byIndex,
   store_publications: byIndex,
@@ -44,8 +41,7 @@ export const planning: Readonly<Record<string, Planning>> = {
   change_lines: byIndex,
   advance_lines: { ...inIndexOrder, ...once },
   project_health: { ...byIndex, ...once },
-  // A plan that was kept from when the table was empty reads all of another index for each view. To plan each time takes a
-  // fiftieth of the step.
+  // A plan kept from an empty table reads all of another index for each view; planning takes a fiftieth of the step.
   project_messages: { ...byIndex, plan_cache_mode: "force_custom_plan" },
   report_outcomes: byIndex,
   reserve_appends: byIndex,

@@ -1,15 +1,11 @@
 /**
- * Connections to one server, which may be one of several hosts, and which may fall silent.
+ * Connections to one server, which may be one of several hosts and may fall silent.
  *
- * - A statement has a deadline in the server (`statement_timeout`) and, a second later, one here. Whoever misses the one here
- *   has not met a slow statement, because the server would have said so. It has met a silent connection, as a failover leaves
- *   it that closes nothing. Then every connection of every pool is made anew, and what waits on an old one fails within a second.
- *   An answer that came while this process stood still is read before anybody is called silent.
- * - The same happens when the server says that it goes away, or may only be read any more.
- * - A statement that the server rolled back for the sake of another one, to end a deadlock, is asked again.
- * - A connection is made to the host that worked last. Where that one fell silent, can't be reached, or may only be read, the next one
- *   is tried.
- * - The system asks on idle connections whether the other end is there, so that also a statement without a deadline finds out.
+ * - A statement has a deadline in the server (`statement_timeout`) and, a second later, one here. Missing the second means a silent
+ *   connection, as some failovers leave it: then all connections of all pools are made anew, and statements on old ones fail within a
+ *   second. So it is when the server goes away, or turns read-only.
+ * - A connection goes to the host that worked last, and to the next one where that is silent, unreachable or read-only.
+ * - Keepalives find a dead end also for a statement without a deadline.
  */
 import { Result } from "effect"
 import pg from "pg"
@@ -17,31 +13,28 @@ import { urlsOf } from "./hosts.ts"
 import { sessionPlanning } from "./planning.ts"
 import { searchPathOf } from "./schemaName.ts"
 
-/** For a connection to be made, or to become free. */
 const CONNECTED_WITHIN_MS = 5_000
-/** After so much silence the system asks, then every second, and gives up after ten questions. */
+/** Then one every second; the tenth without an answer ends the connection. */
 const KEEPALIVE_AFTER_MS = 5_000
-/** The server's word that the time is over needs this long at most to get here. */
+/** For the server's own word of its deadline to arrive. */
 const SPARE_MS = 1_000
-/** When a connection was found silent, statements that have waited for so long on others are given up too. */
+/** When a connection was found silent, statements that waited this long on others fail too. */
 const ALSO_SILENT_MS = 1_000
-/** How long a stop waits for statements that are under way. */
 const CLOSED_WITHIN_MS = 2_000
 
 /** A server that only reads, or is going away. */
 const GOING = new Set(["25006", "57P01", "57P02", "57P03"])
 const ONLY_READS = "25006"
 
-/** The statement changed nothing, and may be asked again: a deadlock was ended, or another transaction came first. */
+/** The statement changed nothing and is asked again: a deadlock, or a serialization failure. */
 const ROLLED_BACK = new Set(["40P01", "40001"])
 const ASKED_AT_MOST = 5
 
-/** What the statements of a pool are like. */
 export interface Kind {
   readonly connections: number
-  /** Within which the server answers, or gives the statement up; null where nobody can say. */
+  /** Null: no deadline. */
   readonly answersWithinMs: number | null
-  /** Commits need not reach the disk before they answer. */
+  /** Commits answer before they reach the disk. */
   readonly asynchronous?: boolean
   /** A statement whose connection broke is asked once more. */
   readonly onlyReads?: boolean
@@ -51,18 +44,17 @@ export type Answered<Rows> = (error: unknown, rows: Rows) => void
 
 export interface Pool {
   readonly pg: pg.Pool
-  /** Asks on a connection that is free, or a new one. */
   readonly ask: <Rows>(query: pg.QueryConfig, answered: Answered<Rows>) => void
 }
 
 export interface Server {
   readonly pool: (kind: Kind) => Pool
-  /** A connection of its own. */
+  /** A connection outside the pools. */
   readonly connect: (settings: pg.ClientConfig) => Promise<pg.Client>
   readonly close: () => Promise<void>
 }
 
-/** Statements that are under way. */
+/** A statement under way. */
 interface Asked {
   readonly age: number
   readonly since: number
@@ -84,7 +76,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
   const clients = new Set<pg.Client>()
   const pools: Array<pg.Pool> = []
 
-  /** Idle connections are noticed to be old when somebody wants them. */
+  /** Old idle connections are dropped when a statement is given one. */
   const renew = (why: string) => {
     age += 1
     say(`${why}: all connections to it are made anew`)
@@ -95,7 +87,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
         if (theirs < renewed && since <= askedBy) giveUp(new Error(why))
     }
     giveUpWhoWaited(ALSO_SILENT_MS)
-    // The deadline of one that was asked a moment ago may be minutes away.
+    // Later statements on old connections may have deadlines minutes away.
     setTimeout(() => setImmediate(giveUpWhoWaited, 0), ALSO_SILENT_MS).unref()
   }
 
@@ -104,7 +96,6 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
   }
 
   class Client extends pg.Client {
-    /** How often all connections had been made anew when this one was made. */
     readonly age = age
     readonly said = new Map<string, string>()
 
@@ -124,7 +115,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
     }
   }
 
-  /** Servers since PostgreSQL 14 say in their greeting whether they may be written to. */
+  /** PostgreSQL 14 and later greet with these. */
   const objectionTo = ({ said }: Client): Error | undefined =>
     said.get("in_hot_standby") === "on" || said.get("default_transaction_read_only") === "on"
       ? Object.assign(new Error("the database may only be read"), { code: ONLY_READS })
@@ -142,7 +133,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
         const tried = host
         super.connect((error, client, release) => {
           if (client === undefined) {
-            // That all connections of a pool are busy says nothing about the host.
+            // A busy pool says nothing about the host.
             if (isBusy(error)) return connected(error, undefined, release)
             moveOnFrom(tried)
             if (hostsLeft > 1) attempt(hostsLeft - 1)
@@ -165,7 +156,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
       TimeZone: "UTC",
       search_path: searchPathOf(schema),
       statement_timeout: String(answersWithinMs ?? 0),
-      // Said in both cases: a role or a server that says `off` would make an answer a lie.
+      // Also `on`: the setting of a role or server may be `off`.
       synchronous_commit: asynchronous ? "off" : "on",
       ...sessionPlanning
     }
@@ -180,7 +171,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
         .map(([name, value]) => `-c ${name}=${value}`)
         .join(" ")
     })
-    // An idle connection that breaks is replaced on next use; without a listener it would end the process.
+    // Without a listener an idle connection that breaks would end the process.
     open.on("error", () => {})
     pools.push(open)
 
@@ -206,12 +197,12 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
           } else if (again && (code === null || isGoing)) ask(query, answered, false, nth)
           else answered(failure, [] as Rows)
         }
-        // A timer comes before what has arrived, and what it hands to `setImmediate` after it.
+        // By `setImmediate`, so that an answer that arrived while the process stood still is read first.
         const giveUp = (withinMs: number) => {
           if (!asked.has(statement)) return
           const silence = `the database did not answer within ${(withinMs + SPARE_MS) / 1000} s`
           if (mine === age) {
-            // It may be frozen, and then whoever connects to it waits in vain. A host that only reads says so at once.
+            // A frozen host would hold up each new connection.
             moveOnFrom(host)
             renew(silence)
           }
@@ -242,7 +233,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
   const connect = async (settings: pg.ClientConfig) => {
     const tried = host
     const client = new Client(settings)
-    // Whoever asks for the connection hears of its end by other means.
+    // Callers listen for the end.
     client.on("error", () => {})
     try {
       await client.connect()
@@ -261,7 +252,7 @@ export const serverAt = (url: string, schema: string, say: (line: string) => voi
 
 const isBusy = (error: Error | undefined) => error?.message === "timeout exceeded when trying to connect"
 
-/** Null where it was not the server that failed it. */
+/** Null for errors that are not the server's. */
 export const sqlState = (error: unknown): string | null =>
   typeof error === "object" && error !== null && "code" in error && /^[0-9FHPX][0-9A-Z]{4}$/.test(String(error.code))
     ? String(error.code)

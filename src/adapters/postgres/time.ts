@@ -1,39 +1,32 @@
 /**
- * The database's time, as a process knows it between two questions: the time the database told last, moved on by the
- * process's own monotonic clock. The machine's wall clock has no part in it.
- *
- * It never goes back. Where a new answer says that it is ahead, it goes slower for a while; where the answer says that it is
- * behind by little, faster; by much, it jumps. An answer is as good as the question was quick, so of the last answers the
- * quickest counts.
+ * The database's time between two questions: its last answer, moved on by the process's monotonic clock. It never goes back: ahead, it
+ * slows down; a little behind, it speeds up; far behind, it jumps. Of the last answers the quickest counts.
  */
 
-/** A question: when it was asked and answered by the monotonic clock, and what the database said, all in milliseconds. */
+/** In milliseconds; `asked` and `answered` by the monotonic clock. */
 export interface Answer {
   readonly asked: number
   readonly answered: number
   readonly said: number
 }
 
-/** How many of the last answers are compared. */
 const COMPARED = 8
-/** How wrong a monotonic clock may go: a second in three hours. */
+/** Of a monotonic clock: a second in three hours. */
 const DRIFT = 0.0001
-/** Over how long a small difference is made up for. */
 const SMOOTHED_OVER_MS = 5_000
-/** Behind by more than this, it jumps. */
 const JUMP_MS = 1_000
 const SLOWEST = 0.5
 const FASTEST = 1.5
-/** An answer that is wrong by an hour would end messages: it is not believed. */
+/** An answer that is wrong by an hour would end messages. */
 const BELIEVED_WITHIN_MS = 3_600_000
 
 export interface Time {
   readonly at: (monotonic: number) => number
-  /** False for an answer that is not believed. */
+  /** False for a disbelieved answer. */
   readonly learn: (answer: Answer) => boolean
 }
 
-/** Of the database's time over the monotonic clock, if the database answered half-way. */
+/** Of the database's time over the monotonic clock, if it answered half-way. */
 const offsetOf = ({ asked, answered, said }: Answer) => said - (asked + answered) / 2
 const errorOf = ({ asked, answered }: Answer, now: number) => (answered - asked) / 2 + (now - answered) * DRIFT
 const bestOf = (answers: ReadonlyArray<Answer>, now: number) =>
@@ -41,7 +34,7 @@ const bestOf = (answers: ReadonlyArray<Answer>, now: number) =>
 
 export const makeTime = (first: Answer): Time => {
   let answers: ReadonlyArray<Answer> = [first]
-  // From `since` on it shows `shown` and goes at `rate`, and from `straight` on like any clock.
+  // Shows `shown` at `since`, then goes at `rate` until `straight`.
   let since = first.answered
   let straight = since
   let shown = since + offsetOf(first)
@@ -57,7 +50,7 @@ export const makeTime = (first: Answer): Time => {
     const now = answer.answered
     if (Math.abs(now + offsetOf(answer) - at(now)) > BELIEVED_WITHIN_MS) return false
     const known = bestOf(answers, now)
-    // Both can't be right: the database's clock was set, or it is another database, as after a failover.
+    // The database's clock was set, or it is another database, as after a failover.
     const isAnother = Math.abs(offsetOf(answer) - offsetOf(known)) > errorOf(answer, now) + errorOf(known, now)
     answers = [...(isAnother ? [] : answers), answer].slice(-COMPARED)
     const wanted = now + offsetOf(bestOf(answers, now))

@@ -1,4 +1,3 @@
-/** What waits for destinations, counted in the queue's own tables; `ready` in the order of its key. */
 import { DateTime, Effect, Layer } from "effect"
 import {
   type Backlog,
@@ -13,11 +12,11 @@ import { boundedRows, type Looked, pageOfRows } from "../boundedPages.ts"
 import { conditionsOf, type Page, pageOf } from "../filtering.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 
-/** Of the lane `name`; whoever waits behind another of its line is not in `ready`. */
+/** `name` is a lane in SQL; a message behind another of its line is not in `ready`. */
 const backlogOf = (name: string) => `least(${WAITING_MAX},
       ready_in(${name}, ${WAITING_MAX}) + behind_in(${name}, ${WAITING_MAX}))::int as waiting,
     (select r.due_at from ready r where r.lane = ${name} order by r.lane, r.due_at, r.message_id limit 1) as "oldestDueAt"`
-// A worker holds few batches, of some hundred messages each.
+// Few batches of some hundred messages each.
 const held = `select h.lane, count(*)::int as n from claim c cross join lateral unnest(c.lanes) h(lane) group by h.lane`
 
 const ofStatement = prepared`select ${backlogOf("$1::uuid")},
@@ -37,7 +36,7 @@ interface Row extends Backlog {
   readonly destination: DestinationId
 }
 
-/** Those without a backlog come last. */
+/** Destinations without a backlog come last. */
 const NEVER = "9999-12-31T00:00:00.000Z"
 
 const orders: Readonly<
@@ -55,7 +54,7 @@ const orders: Readonly<
   }
 }
 
-/** So many destinations are looked at for a page by id: to tell whether something waits takes some blocks for each. */
+/** Looked at for a page by id: each takes some blocks. */
 const LANES = 1_000
 
 const conditionsById: ReadonlyArray<readonly [keyof BacklogFilter, string]> = [
@@ -77,7 +76,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { reads } = yield* Postgres
 
-    /** What waits is counted for those that are shown, and for others no more than whether something does. */
+    /** Counts backlogs only of destinations that are shown. */
     const listById = (orgId: OrgId | null, filter: BacklogFilter, page: Page) => {
       const values: Array<unknown> = []
       const isLiving = "removed_at is null"

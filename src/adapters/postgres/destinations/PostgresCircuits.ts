@@ -1,6 +1,5 @@
 /**
- * Circuits in PostgreSQL: facts in the log, state in the lane's row, both changed by one function call. What
- * settles each race is in functions/change_circuit.sql.
+ * Circuits: facts in the log, state in the lane's row, both changed by one call of change_circuit.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
 import { Circuits, type Report } from "../../../application/ports/Circuits.ts"
@@ -14,7 +13,7 @@ import type { DestinationId, OrgId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 import { streamIdOf } from "../store/PostgresJournals.ts"
 
-// From the last fact that says all: found from the end of the stream, by its key.
+// From the last fact that rests the circuit, found from the end of the stream.
 const presentStatement = prepared`select (extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(l.failures, 0), e.version, e.name, e.data
     from (select 1) one left join lane l on l.lane = $2
     left join event e on e.stream_id = $1 and e.version >= coalesce((

@@ -1,7 +1,6 @@
 /**
- * Destinations of every kind in PostgreSQL: one row each, secrets and headers sealed (see sealing.ts). A trigger tells the
- * destination's lane what its settings mean for it. What is asked for every message is answered from memory for up to a
- * second.
+ * Destinations of every kind: one row each, secrets and headers sealed (sealing.ts). A trigger copies settings to the lane. Reads for
+ * sending are answered from memory for up to a second.
  */
 import { randomUUID } from "node:crypto"
 import { Cache, DateTime, Duration, Effect, Exit, Layer, Redacted } from "effect"
@@ -36,7 +35,7 @@ import { headersOf, lookupHash, parametersOf, secretOf, urlOpened, urlSealed } f
 import { type SealingKey, sealing } from "./sealing.ts"
 
 interface Row extends Omit<Destination, "settings" | "secretNames"> {
-  /** Header values often are credentials, so all of them are sealed together, in base64. */
+  /** Header values may be credentials: sealed together, in base64. */
   readonly settings: DestinationSettings & { readonly headers?: string }
   /** Sealed, in base64, by name. */
   readonly secrets: Readonly<Record<string, string>>
@@ -49,10 +48,9 @@ const columns = `id, org_id as "orgId", channel, version, paused, settings, secr
   published, alerting, disabled_reason as "disabledReason", enabled_at as "enabledAt", created_at as "createdAt", updated_at as "updatedAt", removed_at is not null as removed`
 const table = "destination"
 const living = "removed_at is null"
-/** The one that a change names, with its kind. */
 const own = `org_id = $1 and id = $2 and channel = $3 and ${living}`
 
-/** SQL for the previous secrets of `rows` (name, sealed, until, n) that are good at a time. */
+/** SQL for the previous secrets of `rows` (name, sealed, until, n) that are good at `time`. */
 const goodSecretsAt = (time: string, rows: string) =>
   `(select coalesce(jsonb_agg(jsonb_build_object('name', name, 'sealed', sealed, 'until', until) order by n), '[]')
     from (select * from (${rows}) each where until > ${time}::timestamptz order by n limit ${PREVIOUS_MAX}) good)`
@@ -63,7 +61,7 @@ const keptByChange = goodSecretsAt(
   "$9",
   `${previousRows} where not (e ->> 'name' = any ($6::text[]) or $5::jsonb ? (e ->> 'name'))`
 )
-// The secret before is the newest previous one, and no earlier one is good for longer.
+// The replaced secret comes first, and no earlier one is good for longer.
 const keptByRotation = goodSecretsAt(
   "$7",
   `select $4::text as name, secrets ->> $4::text as sealed, $6::timestamptz as until, 0 as n
@@ -122,7 +120,6 @@ const removeStatement = prepared`with changed as (
     select changed.*, ${appendToJournalSql(5)} from changed`
 const getStatement = prepared`select ${columns} from ${table} where org_id = $1 and id = $2 and ${living}`
 const sendingStatement = prepared`select ${columns} from ${table} where id = any ($1::uuid[]) and ${living}`
-/** An org's destinations by id; of one channel, or those that alerts go to, are looked for among them. */
 const listed = (
   orgId: OrgId,
   { channel, alerting = false }: { readonly channel?: ChannelName; readonly alerting?: boolean },
@@ -146,8 +143,7 @@ const lookupStatement = prepared`select 1 from ${table} where lookup_hash = any 
 const matchingStatement = prepared`select ${columns} from ${table} where channel = $1 and settings @> $2 and ${living} order by id`
 const alertTargetsStatement = prepared`select ${columns} from ${table} where alerting is not null and ${living} order by id`
 const amongStatement = prepared`select ${columns} from ${table} where id = any ($1::uuid[])`
-// The first waiting message of each lane that has due work. `ready_at` says where to look: it is never later than the
-// lane's first due message, or the lane is being visited.
+// The first waiting message of each lane with due work, by `ready_at`, which is never later than that message.
 const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id as "orgId", d.id as destination, r.message_id as "messageId", r.due_at as "dueAt"
     from ${table} d
     join lane l on l.lane = d.id and l.ready_at <= clock_timestamp()
@@ -159,11 +155,10 @@ const oldestDueStatement = prepared`select distinct on (d.org_id) d.org_id as "o
     order by d.org_id, r.due_at, r.message_id`
 
 export interface Options {
-  /** 32 bytes; seals secrets and headers. */
+  /** 32 bytes. */
   readonly encryptionKey: SealingKey
-  /** Open what they sealed before it. */
   readonly olderKeys?: ReadonlyArray<SealingKey>
-  /** How long an answer for sending is good enough; 900 ms unless a test says otherwise. */
+  /** Of an answer for sending; 900 ms except in tests. */
   readonly freshFor?: Duration.Duration
 }
 
@@ -239,7 +234,7 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
         unavailable(reads.query<Row>(statement, values))
       const all = (rows: ReadonlyArray<Row>) => rows.map(destinationOf)
 
-      /** One change with its facts; lanes and caches are told. Null where there is nothing to change. */
+      /** Null where there is nothing to change. */
       const write = (...change: Parameters<typeof writeRow>) =>
         Effect.map(writeRow(...change), (row) => (row === null ? null : destinationOf(row)))
       const writeRow = Effect.fnUntraced(function* (
@@ -262,14 +257,13 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
       })
       const openOrNull = (row: Row | null) => (row === null ? null : openOf(row))
 
-      // Many ask for the same at once; one of them reads, and a failure is asked again at once.
+      // One of many callers reads; a failure is not remembered.
       const remembered = <A, E>(find: (key: string) => Effect.Effect<A, E>) =>
         Cache.makeWith(find, {
           capacity: REMEMBERED,
           timeToLive: (exit) => (Exit.isSuccess(exit) ? freshFor : Duration.zero)
         })
-      // A claim names many destinations at once, and so does an event with many endpoints: those that are asked for together
-      // are read together.
+      // Claims and events name many destinations at once.
       const readSending = yield* groupCommit<string, Row | null>({
         keyOf: (key) => key,
         atOnce: 2,
@@ -409,7 +403,6 @@ export const layer = ({ encryptionKey, olderKeys = [], freshFor = FRESH }: Optio
 const mapped = <A, B>(record: Readonly<Record<string, A>>, make: (value: A, name: string) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, make(value, name)]))
 
-/** The settings with each of their URLs as it is made of the one before: `url`, and what else has one. */
 const withUrls = <Settings extends object>(
   settings: Settings,
   make: (url: string, name: string) => string

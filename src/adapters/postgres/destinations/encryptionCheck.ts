@@ -1,8 +1,6 @@
 /**
- * Refuses a start with another encryption key than the one that sealed the secrets of this database. Without it a wrong key would
- * be noticed by the first message of each destination, and would seal new secrets beside the old ones.
- *
- * The sealed text it goes by is drawn at random once an installation, and is also the key under which texts get the names of their lines.
+ * Refuses a start with another encryption key than the one that sealed the secrets of this database, which would seal new secrets beside
+ * the old ones. The text that it tries to open is random, and is also the key of the ids of lines.
  */
 import { createHmac, hash, randomBytes } from "node:crypto"
 import { Effect, Layer, Redacted, Result, Schema } from "effect"
@@ -20,14 +18,14 @@ const keptStatement = unprepared`select sealed from encryption_check`
 const keepStatement = unprepared`insert into encryption_check (sealed) values ($1) on conflict do nothing`
 const renewStatement = unprepared`update encryption_check set sealed = $1`
 
-/** The newest has sealed everything: the others can go. */
+/** Called once the newest key sealed everything else. */
 export const sealAnew = Effect.fnUntraced(function* (newest: SealingKey, older: ReadonlyArray<SealingKey>) {
   const { durable } = yield* Postgres
   const text = yield* check(newest, older)
   yield* unavailable(durable.rows(renewStatement, [sealing(newest).seal(text, BELONGS_TO).toString("base64")]))
 })
 
-/** The text that is kept. Fails unless one of the keys sealed it; the first start draws it. */
+/** Fails unless one of the keys sealed the stored text; the first start draws it. */
 export const check = Effect.fnUntraced(function* (key: SealingKey, older: ReadonlyArray<SealingKey> = []) {
   const { durable } = yield* Postgres
   const { seal, open } = sealing(key, older)

@@ -1,7 +1,6 @@
 /**
- * Seals with the newest key what an older one had sealed: secrets, their predecessors, headers, parameters of URLs, what is looked up
- * by, and the check of the start. Each stretch is one statement, and a value that the newest key has sealed is left alone: a run that
- * was killed goes on where it was. A destination that changes meanwhile is read again. Processes with both keys work on undisturbed.
+ * Seals anew, with the newest key, all values that an older one sealed. Each part is one statement and leaves values of the newest key
+ * alone, so a killed run can go on. A destination that changes meanwhile is read again. Processes with both keys work on undisturbed.
  */
 import { Effect, Redacted } from "effect"
 import type { FromStore } from "../../../application/errors.ts"
@@ -27,7 +26,7 @@ const rowsStatement = prepared`select id, org_id as "orgId", channel, settings -
       previous_secrets as previous, lookup_hash as lookup
     from destination where removed_at is null and ($1::uuid is null or id > $1) order by id limit $2`
 const countStatement = unprepared`select count(*)::int as count from destination where removed_at is null`
-// Where a destination has changed since it was read, nothing.
+// Writes nothing where the destination changed since it was read.
 const writeStatement = prepared`update destination d set
       settings = d.settings || case when n.headers is null then '{}' else jsonb_build_object('headers', n.headers) end
         || case when n.url is null then '{}' else jsonb_build_object('url', n.url) end
@@ -46,7 +45,6 @@ const writeStatement = prepared`update destination d set
 const ROWS_MAX = 500
 
 export interface Rekeyed {
-  /** Sealed values that an older key had sealed. */
   readonly values: number
   readonly destinations: number
 }
@@ -130,7 +128,7 @@ export const rekey = (
           values += changed
           destinations += 1
         }
-        // Others changed some of them: they are read once more.
+        // Changed meanwhile: read once more.
         if (ids.size < stale.length) continue
       }
       done += rows.length
@@ -138,7 +136,7 @@ export const rekey = (
       if (rows.length < ROWS_MAX) break
       after = rows.at(-1)!.id
     }
-    // The last: until then a start without the older keys is refused.
+    // Last: until then a start without the older keys is refused.
     yield* EncryptionCheck.sealAnew(newest, older)
     return { values, destinations }
   })

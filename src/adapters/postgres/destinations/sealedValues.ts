@@ -1,4 +1,3 @@
-/** What the sealed values of a destination are bound to, and how a secret is found that is only stored sealed. */
 import { createHmac } from "node:crypto"
 import { Redacted } from "effect"
 import type { SealingKey } from "./sealing.ts"
@@ -6,13 +5,12 @@ import type { SealingKey } from "./sealing.ts"
 export const secretOf = (orgId: string, id: string, name: string) => `destination_secret:${orgId}:${id}:${name}`
 export const headersOf = (orgId: string, id: string) => `destination_headers:${orgId}:${id}`
 
-/** Of the setting that is a URL, or has one. */
 export const parametersOf = (orgId: string, id: string, setting: string) =>
   `destination_parameters:${orgId}:${id}:${setting}`
 
 const SEALED = "?sealed:"
 
-/** A URL with its parameters sealed by `seal`: any of them may be a credential. */
+/** Seals the parameters of a URL: any may be a credential. */
 export const urlSealed = (url: string, seal: (parameters: string) => string): string => {
   const at = url.indexOf("?")
   return at === -1 ? url : `${url.slice(0, at)}${SEALED}${seal(url.slice(at))}`

@@ -1,7 +1,6 @@
 /**
- * Secrets at rest: AES-256-GCM with a random nonce. What a secret belongs to is bound into it, so a sealed
- * value moved to another row or org does not open. It names the key that sealed it, so that keys can rotate: the newest seals, each
- * that is given opens, and `posthaste rekey` seals anew what an older one had sealed.
+ * Secrets at rest: AES-256-GCM with a random nonce, bound to their owner, so that a value moved to another row or org does not open. A
+ * value names its key: the newest seals, all given ones open, and `posthaste rekey` seals old values anew.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto"
 import { Redacted } from "effect"
@@ -15,21 +14,18 @@ const KEY_ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Which key it is, and nothing about it. */
 const keyIdOf = (key: SealingKey): Buffer =>
   createHmac("sha256", Redacted.value(key)).update("posthaste key id").digest().subarray(0, KEY_ID_BYTES)
 
 export interface Sealing {
   readonly seal: (secret: Redacted.Redacted, belongsTo: string) => Buffer
-  /** Throws when the value was changed, moved, or sealed with a key that is not given: none of these is a state to work in. */
+  /** Throws when the value was changed, moved, or sealed with a key that is not given. */
   readonly open: (sealed: Buffer, belongsTo: string) => Redacted.Redacted
-  /** Whether the newest key has sealed it. */
   readonly isNewest: (sealed: Buffer) => boolean
-  /** The ids of the keys, the newest first. */
+  /** The newest first. */
   readonly ids: readonly [string, ...ReadonlyArray<string>]
 }
 
-/** The newest first. */
 export const sealing = (newest: SealingKey, older: ReadonlyArray<SealingKey> = []): Sealing => {
   const known = [newest, ...older].map((key) => ({ key, id: keyIdOf(key) }))
   const id = known[0]!.id

@@ -1,6 +1,6 @@
 /**
- * Events in PostgreSQL. What is published is one call of `publish_events`: its fact, its key, its body and its messages
- * commit together. Who wants an event is looked up in `subscription`, which a trigger keeps.
+ * Events: `publish_events` commits fact, key, body and messages together; `subscription`, kept by a trigger, has the destinations that
+ * want an event.
  */
 import { DateTime, Effect, Layer, Result, Schema } from "effect"
 import { type EventFilter, Events, type NewEvent, type PublishResult } from "../../../application/ports/Events.ts"
@@ -26,13 +26,12 @@ const messagesStatement = prepared`select destination, message_id from fan_out
 const bodyStatement = prepared`select body from shared_body where event_id = $1 and held`
 const eraseStatement = prepared`select erase_event_bodies($1)`
 
-/** The facts of a publication come from its journal, so that nothing is told twice. */
 const columns = `p.id, p.at, (extract(epoch from p.at) * 1000)::bigint as ms, facts.names, facts.data, to_json(p.at) #>> '{}' as place`
 const facts = `cross join lateral (
       select json_agg(e.name order by e.version) as names, json_agg(json_build_array(e.data::text, d.data::text) order by e.version) as data
       from event e left join detail d on d.stream_id = e.stream_id and d.version = e.version where e.stream_id = p.stream_id
     ) facts`
-/** From one type to the next by the index, so it reads as many rows as there are types. */
+/** Reads one row for each type, by the index. */
 const typesStatement = prepared`with recursive type as (
       (select p.event_type from publication p where p.org_id = $1 order by p.event_type limit 1)
       union all
@@ -52,7 +51,6 @@ const eventOf = ([id, at, names, data]: EventRow) => {
   return viewOf(id as EventId, DateTime.makeUnsafe(Number(at)), facts)!
 }
 const placeOf = (row: EventRow) => `${row[4]}/${row[0]}`
-/** Of the server's own text. */
 const lookedEvent = (row: EventRow) => ({ row, wanted: row[5] === "t", cut: row[6] === "t" })
 
 const decodeRetry = Schema.decodeUnknownSync(RetryPolicy)
@@ -74,16 +72,15 @@ export const publishedEvent = ({ id, fact, at, actor, body, idempotency }: NewEv
   body
 })
 
-/** Weighs an event by what it makes the database write. */
 export const weightOf = ({ messages, body }: NewEvent): number => 1 + messages.length + weightOfText(body)
-/** Enough for every batch of `publishEvents`; what weighs more goes alone. */
+/** Enough for every batch of `publishEvents`; a heavier event goes alone. */
 export const WEIGHT_MAX = 4_000
 
 const isRow = (row: ReadonlyArray<string | null>): row is readonly [string, string, string | null] => row[0] !== null
 
 /**
- * Publishes by a statement that writes all events or, where keys were used before, none and names those. The others go
- * again without them. A key that somebody else takes at the same moment fails the statement, and the next one finds it.
+ * Publishes by a statement that writes all events, or none and names those whose keys were used: the others go again without them. A key
+ * taken in the same moment fails the statement, and the next one finds it.
  */
 export const publishingBy = (
   run: (events: ReadonlyArray<NewEvent>) => Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, QueryFailed>
@@ -105,7 +102,7 @@ export const publishingBy = (
     return events.map(({ id }): PublishResult => used.get(id) ?? { type: "Published" })
   })
   return groupCommit<NewEvent, PublishResult>({
-    // Two with one key never share a statement: the second finds the first.
+    // The second event with one key finds the first.
     keyOf: ({ id, fact, idempotency }) => (idempotency === null ? id : `${fact.orgId} ${idempotency.key}`),
     atOnce: 1,
     max: WEIGHT_MAX,
@@ -116,7 +113,6 @@ export const publishingBy = (
 
 const UNIQUE_VIOLATION = "23505"
 
-/** All but `publish`, which depends on where the streams of messages are. */
 export const readsOf = ({
   durable,
   lookups,

@@ -1,4 +1,4 @@
--- Gives the head of each line to its lane, and answers the lanes to wake for those that moved up. The caller holds the lines' buckets.
+-- Gives the head of each line to its lane, and answers the lanes to wake. The caller holds the lines' buckets.
 create or replace function advance_lines(p_lanes uuid[], p_lines text[]) returns table (lane uuid, due timestamptz)
 language plpgsql volatile as $$
 #variable_conflict use_column

@@ -1,10 +1,8 @@
--- Appends many entries, each all or nothing, and answers only for those that were not written, and in a row without a stream
--- ('work') when there may be more to claim now:
--- 'conflict' (someone else was first), 'fence' (the batch is no longer claimed), 'gate' (the lane was paused or its circuit
--- changed), 'duplicate' (the key was used before).
--- At most one entry per stream. Times arrive as milliseconds; texts of facts and actors joined by U+001E, which no JSON text and no id contains; bodies and ordering
--- keys as arrays. An entry opens with a text of its own, or with the event whose text it shares, and with the whole first fact, of which
--- `event` holds a part.
+-- Appends entries, at most one of a stream, each all or nothing, and answers those that were not written: 'conflict' (another append was first),
+-- 'fence' (the batch is no longer claimed), 'gate' (the lane was paused or its circuit changed), 'duplicate' (the key was used before). A row without
+-- a stream ('work') says that there may be more to claim.
+-- Times are milliseconds; texts of facts and actors are joined by U+001E, which no JSON text and no id contains. An entry opens with a text of its
+-- own or with the event whose text it shares, and with the whole first fact, of which `event` holds a part.
 create or replace function append(
   p_streams uuid[], p_expected int[], p_at_ms bigint[], p_actors text, p_fences uuid[],
   p_fact_entry int[], p_fact_nth int[], p_fact_names text, p_fact_data text,
@@ -36,7 +34,7 @@ begin
     return query select p_streams[i], 'fence', null::uuid, null::text from unnest(v_refused) i;
   end if;
 
-  -- p_gates names the gate of each entry by its place in the other two: each lane is looked at once.
+  -- p_gates names the gate of each entry by its place in the other two.
   if cardinality(p_gate_lanes) > 0 then
     v_closed := closed_gates(p_gate_lanes, p_gate_generations);
     if cardinality(v_closed) > 0 then
@@ -47,7 +45,7 @@ begin
     end if;
   end if;
 
-  -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking.
+  -- Sorted, so that two batches with the same keys don't deadlock.
   if cardinality(p_open_entry) > 0 and exists (select 1 from unnest(p_open_keys) k where k is not null) then
     with asked as (
       select o.entry, o.org, o.key, o.hash from unnest(p_open_entry, p_open_orgs, p_open_keys, p_open_hashes) o(entry, org, key, hash)
@@ -60,7 +58,7 @@ begin
     )
     select v_refused || coalesce(array_agg(a.entry), '{}') into v_refused
       from asked a where p_streams[a.entry] not in (select t.message_id from taken t);
-    -- A new statement, so it sees the row that the insert above lost to.
+    -- A new statement sees the row that the insert above lost to.
     return query
       select p_streams[o.entry], 'duplicate', i.message_id, i.request_hash
       from unnest(p_open_entry, p_open_orgs, p_open_keys) o(entry, org, key)
@@ -78,13 +76,13 @@ begin
           (select m.org_id from message m where m.id = p_streams[f.entry]) end
       from unnest(p_fact_entry, p_fact_nth, v_names, v_data) f(entry, nth, name, data)
       where f.nth = 1 and f.entry <> all (v_refused)
-      -- Sorted, so that two batches with the same streams wait for each other instead of deadlocking.
+      -- Sorted, so that two batches with the same streams don't deadlock.
       order by p_streams[f.entry]
     on conflict do nothing
     returning stream_id
   )
   select coalesce(array_agg(w.stream_id), '{}') into v_won from won w;
-  -- Looked at only now: an `expected` that was never true, and a stream that was deleted while this waited for its next version.
+  -- After the insert: an `expected` that was never true, or a stream that was deleted while the insert waited.
   v_gone := array(
     select u.stream from unnest(p_streams, p_expected) u(stream, expected)
     where u.expected > 0 and not exists (
@@ -121,7 +119,6 @@ begin
         order by o.event, o.lane
       on conflict do nothing;
     end if;
-    -- A text of its own, or that of its event as long as there is one.
     insert into message (id, org_id, channel, destination, recipient, event_type, dossier_id, correlation_id, metadata, accepted_at, data, body, event_id)
       select p_streams[o.entry], q."orgId", q.channel, q.destination, q."to", q."eventType", q."dossierId", q."correlationId", q.metadata,
         v_at[o.entry], o.data::json, o.body, case when exists (select 1 from shared_body s where s.event_id = o.event) then o.event end
@@ -129,7 +126,7 @@ begin
         cross join lateral json_to_record(o.data::json) q("orgId" text, channel text, destination uuid, "to" text, "eventType" text,
           "dossierId" text, "correlationId" text, metadata jsonb)
       where o.data is not null and (v_all or p_streams[o.entry] = any (v_won));
-    -- Another text takes the place of the one before.
+    -- An edited text.
     if exists (select 1 from unnest(p_open_entry) o(entry) where p_expected[o.entry] > 0) then
       update message m set body = o.body, event_id = null from unnest(p_open_entry, p_open_bodies) o(entry, body)
         where p_expected[o.entry] > 0 and m.id = p_streams[o.entry] and (v_all or m.id = any (v_won));
@@ -145,7 +142,7 @@ begin
   end if;
 
   if not v_all then
-    -- A key is used up only by the message it opened.
+    -- A key stays free unless it opened its message.
     delete from idempotency i using unnest(p_open_entry, p_open_orgs, p_open_keys) o(entry, org, key)
       where i.org_id = o.org and i.key = o.key and o.entry <> all (v_refused) and p_streams[o.entry] <> all (v_won);
     return query

@@ -1,7 +1,5 @@
--- Promises: a change of configuration and the facts that tell of it commit together.
-
--- Facts at the end of a journal, whatever stands there. Called for a row that the same statement has just changed, so that
--- whoever changes it next waits for this one and finds its facts; the primary key would refuse anybody who did not.
+-- Appends facts to a journal for a row that the same statement changed: its lock orders the writers of the journal, and change and facts commit
+-- together.
 create or replace function append_to_journal(p_journal text, p_stream uuid, p_names text[], p_data text[], p_at timestamptz, p_actor text, p_orgs text[])
 returns void
 language plpgsql volatile as $$

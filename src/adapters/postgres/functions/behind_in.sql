@@ -1,4 +1,4 @@
--- How many messages of a lane wait behind another of their line, counted up to so many. A function as `ready_in` is.
+-- Counts messages of a lane that wait behind another of their line, up to p_most. A function for its plan, as ready_in.
 create or replace function behind_in(p_lane uuid, p_most int) returns bigint
 language sql stable
 as $$

@@ -1,11 +1,10 @@
--- Answers the build that is under way, or begins one: live at once where nothing is, and in the place of one that an older
--- fold was making, whose rows are nobody's then.
+-- Answers the build that is under way, or begins one: live at once where there is none, and in place of one of an older fold.
 create or replace function build_projection(p_name text, p_version int, p_total bigint) returns setof projection
 language plpgsql volatile as $$
 declare
   v_now timestamptz := clock_timestamp();
 begin
-  -- What retention deletes has been passed by every follower, and one that begins is none yet.
+  -- Retention waits for followers, and a build that begins is none.
   perform pg_advisory_xact_lock(lock_key(1));
   insert into projection (name, generation, version, live, total) values (p_name, 1, p_version, true, p_total) on conflict do nothing;
   if not found then

@@ -1,4 +1,4 @@
--- Answers false, and changes nothing, when the circuit has another generation by now.
+-- Answers false, and changes nothing, when the circuit has another generation.
 create or replace function change_circuit(
   p_lane uuid, p_generation int, p_stream uuid, p_names text[], p_data text[],
   p_circuit text, p_failures int, p_blocked_until timestamptz, p_in_flight_max int, p_actor text default null

@@ -1,5 +1,5 @@
--- Part of append, which holds the buckets of the lanes and wakes those that are answered: a message moved up there. Moves: `wait`
--- comes or keeps its place, `leave` and `pass` go, `over` and `dead` go or block.
+-- Part of move_in_queue, which holds the buckets of the lanes and wakes those that are answered. `wait` enters a line or keeps its place, `leave` and
+-- `pass` go, `over` and `dead` go or block.
 create or replace function change_lines(
   p_messages uuid[], p_lanes uuid[], p_lines text[], p_moves text[], p_dues timestamptz[],
   p_versions int[], p_epochs int[], p_attempts int[]

@@ -1,7 +1,7 @@
--- Claims due messages from up to 64 lanes, at most p_limit in all, and returns the batch and the messages as one JSON text, which costs
--- less to read than a row for each.
---   p_room        {lane: count}: what each lane gives that the worker knows of; 0 skips it. Other lanes give p_per_lane
---   p_full_orgs   {org: true}: these give only from lanes in p_room
+-- Claims due messages from up to 64 lanes, at most p_limit in all, and answers the batch and the messages as one JSON text, which costs less to read
+-- than a row for each.
+-- p_room, {lane: count}: what each lane gives that the worker knows of; 0 skips it. Other lanes give p_per_lane. p_full_orgs, {org: true}: these give
+-- only from lanes in p_room.
 create or replace function claim_due(
   p_worker text, p_limit int, p_per_lane int, p_room jsonb, p_full_orgs jsonb, p_lease_ms int
 ) returns table (batch uuid, messages text)
@@ -18,18 +18,21 @@ declare
   v_versions int[] := '{}'; v_epochs int[] := '{}'; v_attempts int[] := '{}';
   m uuid[]; d timestamptz[]; v int[]; e int[]; a int[];
   v_visited uuid[] := '{}'; v_drained boolean[] := '{}'; v_look boolean[] := '{}';
-  -- Lanes that stay where they are: each write of a lane leaves a row behind that others walk over.
+  -- Lanes that are not written: each write leaves a dead row that claims walk over.
   v_kept uuid[] := '{}'; v_kept_drained boolean[] := '{}';
   v_woken timestamptz[];
   -- Where to begin in each lane.
   v_begins timestamptz[];
   v_batch uuid;
-  -- Of lanes about which there is something to say, which healthy lanes are not; each of their messages names its entry.
+  -- For lanes with a circuit or a limit; each of their messages names its entry.
   v_odd boolean[];
   v_row lane;
   v_rate record;
   v_generations int[] := '{}'; v_cares text[] := '{}'; v_limited boolean[] := '{}'; v_in_flight int[] := '{}';
   v_passes int[] := '{}';
+  v_now timestamptz;
+  v_expires timestamptz;
+  v_locked boolean[];
 begin
   select array_agg(t.lane), array_agg(t.odd), array_agg(t.ready_at), array_agg(t.first_due_at)
     into v_lanes, v_odd, v_woken, v_begins from (
@@ -44,7 +47,7 @@ begin
   for v_nth in 1 .. cardinality(v_lanes) loop
     exit when v_left = 0;
     v_lane := v_lanes[v_nth];
-    -- An even share; what earlier lanes did not use goes to the later ones.
+    -- An even share; what earlier lanes did not use goes to later ones.
     v_take := least(ceil(v_left::numeric / (cardinality(v_lanes) - v_nth + 1)), coalesce((p_room ->> v_lane::text)::int, p_per_lane));
     if v_odd[v_nth] then
       select * into v_row from lane l where l.lane = v_lane;
@@ -56,7 +59,7 @@ begin
         v_take := least(v_take, v_rate.allowed);
       end if;
     end if;
-    -- By ctid: found once by the index, and not again to delete it. A server without ctids needs the key here.
+    -- By ctid: the index is searched once.
     with taken as (
       delete from ready where ctid = any (array(
         select r.ctid from ready r
@@ -77,8 +80,17 @@ begin
           update lane l set next_slot_at = v_rate.from_at + v_n * v_rate.step where l.lane = v_lane;
         end if;
         if v_row.circuit <> 'CLOSED' then
+          -- The permit of the probe is the new generation, until it expires. The claim reaches the disk before it answers: a follower
+          -- may have read the fact, and a crash would give its place to another one.
           v_row.generation := v_row.generation + 1;
-          perform begin_probe(v_row, m[1]);
+          v_now := date_trunc('milliseconds', clock_timestamp());
+          v_expires := v_now + coalesce(v_row.permit_ms, {{timeoutUnknownMs}} + {{permitSpareMs}}) * interval '1 millisecond';
+          perform set_config('synchronous_commit', 'on', true);
+          insert into event (stream_id, stream, tx, at, version, name, data) values (
+            v_row.circuit_stream, 'circuit-' || v_lane, log_tx(), v_now, v_row.generation, {{probedName}},
+            replace(replace({{probedData}}, {{holeId}}, m[1]::text),
+              {{holeTime}}, to_char(v_expires at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::json);
+          update lane l set circuit = 'HALF_OPEN', generation = v_row.generation, blocked_until = v_expires where l.lane = v_lane;
         end if;
         v_generations := v_generations || v_row.generation;
         v_cares := v_cares || case
@@ -90,8 +102,8 @@ begin
           || array_fill(cardinality(v_generations), array[v_n]);
       end if;
     end if;
-    -- A lane that gives four at once has more soon, and is looked at for 250 ms without a message before it goes to sleep. Where its claims
-    -- begin is moved on once a second: messages that are gone stay in its index while any transaction of the database is open.
+    -- A lane that gives four at once has more soon: it sleeps after 250 ms without a message. The begin of its claims moves on once a
+    -- second, because deleted messages stay in its index while any transaction of the database is open.
     if not v_odd[v_nth] and (v_n >= 4 or (v_n = 0 and v_woken[v_nth] > clock_timestamp() - interval '250 milliseconds'))
       and (v_n = 0 or d[1] < v_begins[v_nth] + interval '1 second')
     then
@@ -103,22 +115,40 @@ begin
       v_look := v_look || (v_n < v_take or d[1] >= v_begins[v_nth] + interval '1 second');
     end if;
   end loop;
-  -- Where not all that are due were visited, they take turns: all go to the back.
+  -- Where not all due lanes were visited, all go to the back.
   if cardinality(v_lanes) = least(64, p_limit) or cardinality(v_visited) + cardinality(v_kept) < cardinality(v_lanes) then
     v_visited := v_visited || v_kept;
     v_drained := v_drained || v_kept_drained;
     v_look := v_look || v_kept_drained;
   end if;
-  if cardinality(v_visited) > 0 then perform schedule_lanes(v_visited, v_drained, v_look); end if;
+  -- Lanes go to the back while they have more, else to sleep until their next message. One update: one for each lane cost 10 µs more each.
+  if cardinality(v_visited) > 0 then
+    -- Two statements: the second one sees the messages put in before the lock was taken.
+    select array_agg(case when s.look then pg_try_advisory_xact_lock(lane_bucket(s.lane)) else false end order by s.nth) into v_locked
+      from unnest(v_visited, v_look) with ordinality s(lane, look, nth);
+    v_now := clock_timestamp();
+    update lane l set (ready_at, first_due_at) = (
+        select case when s.locked and s.drained then coalesce(f.due, 'infinity') else v_now end,
+          -- A little before the present at most: who accepts a message writes later than the moment it accepted.
+          case when not s.locked then l.first_due_at
+            when s.drained then coalesce(f.due, 'infinity')
+            else least(v_now - interval '250 milliseconds', f.due) end
+        from (select (
+          select r.due_at from ready r where s.locked and r.lane = l.lane and r.due_at >= l.first_due_at
+          order by r.lane, r.due_at, r.message_id limit 1) as due offset 0) f)
+      -- By key, then by ctid, which stays because the claim locked the row. A join by key read all lanes, by a plan kept from when they were few.
+      from unnest(v_visited, v_drained, v_locked) s(lane, drained, locked)
+      cross join lateral (select k.ctid as place from lane k where k.lane = s.lane limit 1) k
+      where l.ctid = k.place;
+  end if;
 
   if cardinality(v_messages) = 0 then return; end if;
   v_batch := gen_random_uuid();
   insert into claim (batch, worker, lease_until, messages, lanes, dues, versions, epochs, attempts)
     values (v_batch, p_worker, clock_timestamp() + make_interval(secs => p_lease_ms / 1000.0),
       v_messages, v_message_lanes, v_dues, v_versions, v_epochs, v_attempts);
-  -- One row for the batch: reading a field of a row costs the client as much as reading it out of one document. The document
-  -- is put together as text: json_build_array asks for the type of each of its arguments in each row, an eighth of a claim.
-  -- A body that is too large to be held in advance is 1.
+  -- Put together as text: json_build_array asks for the type of each argument in each row, an eighth of a claim. A body that is too
+  -- large to be held in advance is 1.
   return query
     select v_batch, '[' || string_agg(
       '["' || c.message || '","' || c.lane || '",' || (date_part('epoch', c.due) * 1000)::bigint || ',' || c.version || ','

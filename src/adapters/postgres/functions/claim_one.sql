@@ -1,4 +1,4 @@
--- Claims one waiting message before its time, in a batch of its own. Who claims it at the same moment finds no row.
+-- Claims one waiting message before its time, in a batch of its own. A second claim at the same moment finds no row.
 create or replace function claim_one(p_worker text, p_lane uuid, p_due timestamptz, p_message uuid, p_lease_ms int) returns uuid
 language sql volatile as $$
   with taken as (

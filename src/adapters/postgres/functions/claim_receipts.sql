@@ -1,4 +1,4 @@
--- The longest due first. The settings pin the plan to the index: statistics say nothing about a table that is empty between bursts.
+-- Leases due receipts, the longest due first.
 create or replace function claim_receipts(p_limit int, p_lease_ms bigint)
 returns table (id bigint, org_id text, account_id uuid, raw text, tries int)
 language plpgsql volatile

@@ -1,8 +1,8 @@
--- The places of those lanes that are paused, or whose circuit has another generation than the one that was seen.
+-- The places of the lanes that are paused, or whose circuit has another generation than the one given.
 create or replace function closed_gates(p_lanes uuid[], p_generations int[]) returns int[] language plpgsql volatile as $$
 begin
   return array(
-    -- Each lane by its key, once: as a join, all lanes may be read, once for a table that looked small.
+    -- Each lane by its key: a join may read all lanes of a table that looked small.
     with state as materialized (
       select d.lane, l.generation, l.paused from (select distinct u.lane from unnest(p_lanes) u(lane)) d
       cross join lateral (select l.generation, l.paused from lane l where l.lane = d.lane limit 1) l

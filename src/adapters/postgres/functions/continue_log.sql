@@ -1,7 +1,6 @@
--- Called at each start. A database that was restored or moved counts its transactions anew: what is written there would come
--- before what is stored, where no reader looks any more, or before what a reader outside has seen. Then the base is raised above
--- all of it, with room for what was written after the backup and is lost, and the row of the restoration is answered; nothing
--- where nothing had to be done.
+-- Called at each start. A restored or moved database counts its transactions anew, and new facts would come before stored ones, or before those that
+-- a reader outside has seen. Then the base rises above all of them, with room for facts written after the backup and lost, and the restoration's row
+-- is answered.
 create or replace function continue_log() returns setof restoration
 language plpgsql volatile as $$
 declare
@@ -33,12 +32,12 @@ begin
     when v_backup <> coalesce(v_known.backup, '-infinity') then 'its server was started on a base backup'
   end;
   if v_why is not null then
-    -- Whoever writes meanwhile has written before the base changes, or begins after it.
+    -- Writers commit before the base changes, or begin after it.
     lock table event in access exclusive mode;
     v_last := coalesce((select tx from event order by tx desc, position desc limit 1), 0);
     update log_base set base = greatest(base, v_last - v_next) + 4294967296;
     return query insert into restoration (noticed_at, saved_at, why, waiting)
-      -- Facts that were written at the same time stand in any order.
+      -- Facts of one time stand in any order.
       select clock_timestamp(), (select max(l.at) from (select at from event order by tx desc, position desc limit 10000) l), v_why,
         (select count(*) from ready) + (select count(*) from line_entry where state = 'WAITING')
           + (select coalesce(sum(cardinality(messages)), 0) from claim)

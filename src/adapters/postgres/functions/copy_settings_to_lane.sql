@@ -1,5 +1,5 @@
--- The lane does what its destination's settings say, from the same commit on. What waits for a destination that was removed
--- must be able to come to its end, so nothing holds it back.
+-- Copies a destination's settings to its lane in the same commit. Nothing holds back messages of a removed destination, so that they come to their
+-- end.
 create or replace function copy_settings_to_lane() returns trigger
 language plpgsql as $$
 declare
@@ -7,7 +7,7 @@ declare
   v_limit int := case when v_removed then null else (new.settings #>> '{rateLimit,limit}')::int end;
   v_period int := case when v_removed then null else (new.settings #>> '{rateLimit,periodMs}')::int end;
   v_paused boolean := (new.paused or new.disabled_reason is not null);
-  -- Longer than any request: the spare time covers what comes before and after it.
+  -- The spare time covers what comes before and after the request.
   v_permit int := coalesce((new.settings ->> 'timeoutMs')::int, {{timeoutUnknownMs}}) + {{permitSpareMs}};
   v_blocks boolean := coalesce(new.settings ->> 'onDeadLetter', '') = 'block' and not v_removed;
   v_freed boolean := not v_blocks and exists (select 1 from lane l where l.lane = new.id and l.blocks);
@@ -18,8 +18,7 @@ begin
   perform pg_advisory_xact_lock_shared(org_lock(new.org_id));
   v_paused := not v_removed
     and (v_paused or exists (select 1 from org o where o.id = new.org_id and o.suspended is not null));
-  -- Before the lane's row, like everybody else, and all of them: no line may be blocked by an append that still read
-  -- the lane as it was.
+  -- All of them, before the lane's row: no append that read the lane as it was may block a line.
   if v_freed then
     for v_bucket in select lock_key(128 + n) from generate_series(0, 127) n order by 1 loop
       perform pg_advisory_xact_lock(v_bucket);
@@ -30,7 +29,7 @@ begin
   on conflict (lane) do update set
     org_id = excluded.org_id, paused = excluded.paused, rate_limit = excluded.rate_limit, rate_period_ms = excluded.rate_period_ms,
     permit_ms = excluded.permit_ms, blocks = excluded.blocks,
-    -- A limit that was changed counts from now on.
+    -- A changed limit starts anew.
     next_slot_at = case when not v_removed
       and (l.rate_limit, l.rate_period_ms) is not distinct from (excluded.rate_limit, excluded.rate_period_ms)
       then l.next_slot_at end

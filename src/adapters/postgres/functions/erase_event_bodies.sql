@@ -1,5 +1,5 @@
--- Nobody has the body of the event any more, and none of the messages it became has a body or an answer. Whoever is adding a
--- message is waited for; whoever comes later finds no body to share.
+-- Erases the body of an event, and bodies and answers of the messages it became. Waits for transactions that are adding a message; later ones find no
+-- body to share.
 create or replace function erase_event_bodies(p_event uuid) returns void
 language plpgsql volatile as $$
 declare

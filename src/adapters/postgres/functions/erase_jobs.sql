@@ -1,6 +1,5 @@
--- Jobs over many messages say whom they are for: by a recipient, by a correlation id, or in their reason. Those that are for one of
--- these texts, or for one of these messages by its id, forget it. Answers false, and changes nothing, while one of them has not begun
--- its journal: whoever has it would still write down whom it is for.
+-- Erases persons from jobs over many messages that name one of these texts (recipient, correlation id, reason) or messages. Answers false, and
+-- changes nothing, while one of the jobs has not begun its journal, where the text would still be written.
 create or replace function erase_jobs(p_org text, p_messages uuid[], p_texts text[]) returns boolean
 language plpgsql volatile as $$
 declare
@@ -12,7 +11,7 @@ begin
     or r.selection #>> '{waiting,correlationId}' = any (p_texts)
     or (r.selection::jsonb -> 'ids') ?| p_messages::text[]);
   if cardinality(v_jobs) = 0 then return true; end if;
-  -- A journal begins at the time of its request, under which it is found (event_deeds).
+  -- A journal begins at the time of its request.
   select coalesce(array_agg(e.stream_id), '{}') into v_journals from replay r
     join event e on e.version = 1 and e.stream ~ '^(access|blocked|command|replay)-' and e.at = r.requested_at and e.stream = 'replay-' || r.id
     where r.id = any (v_jobs);

@@ -1,20 +1,19 @@
--- What names a person and became no message: jobs, requests that a dossier's consent refused, and commands that were refused after their
--- caller had gone. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs), and false while a message
--- that was accepted before may still come.
+-- Erases persons from what became no message: jobs, requests that a consent refused, and refused commands. Answers false, and changes nothing, while
+-- a job for them has not begun (erase_jobs), and false while a message accepted before may still come.
 create or replace function erase_requests(p_erasure uuid, p_org text, p_field text, p_values text[]) returns boolean
 language plpgsql volatile as $$
 declare
   v_commands uuid[];
 begin
   if p_field in ('recipient', 'correlationId') and not erase_jobs(p_org, '{}', p_values) then return false; end if;
-  -- A blocked request stays with its dossier, as the consent does. Metadata is no part of it.
+  -- A blocked request has no metadata.
   delete from detail d using event e
     where p_field <> 'metadata' and e.org_id = p_org and e.name like 'MessageBlocked@%' and d.stream_id = e.stream_id and d.version = e.version
       and case p_field when 'recipient' then d.data ->> 'to' when 'dossierId' then e.data ->> 'dossierId' else d.data ->> 'correlationId' end = any (p_values);
   v_commands := array(select s.id from sought_commands(p_org, p_field, p_values) s);
   delete from detail d using event e
     where e.version = 1 and e.stream ~ '^(access|blocked|command|replay)-' and e.stream = any (select 'command-' || c from unnest(v_commands) c)
-      -- A command is told of before its row is written, by the time it takes to come to that.
+      -- The fact is written a little before the row.
       and e.at >= (select min(c.at) - interval '1 day' from refused_command c where c.id = any (v_commands))
       and e.at <= (select max(c.at) + interval '1 minute' from refused_command c where c.id = any (v_commands))
       and d.stream_id = e.stream_id;

@@ -1,5 +1,5 @@
--- Deletes messages with everything that is kept of them, but for those that went on after the version given with them. Answers how many
--- the lists had; null while another process does the same, or a rebuild begins.
+-- Deletes messages with everything kept of them, except those that went on after the given version. Answers how many the lists had; null while
+-- another process forgets, or a rebuild begins.
 create or replace function forget(p_ids uuid[], p_versions int[]) returns int
 language plpgsql volatile as $$
 declare
@@ -7,7 +7,7 @@ declare
   v_removed int;
 begin
   if not pg_try_advisory_xact_lock(lock_key(1)) then return null; end if;
-  -- An append that goes on with one of these streams waits for its next version, and finds nothing to go on with afterwards.
+  -- Holds the next version: an append waits for it, and then finds no stream.
   with taken as (
     insert into event (stream_id, tx, at, version, name, data)
       select u.id, log_tx(), 'epoch', u.version + 1, 'forgotten', 'null' from unnest(p_ids, p_versions) u(id, version) order by u.id

@@ -1,12 +1,11 @@
--- Deletes those of these destinations whose lanes hold nothing, with their journals, which p_owners and p_streams name, their lanes and their
--- health. Answers how many went.
+-- Deletes those destinations whose lanes hold nothing, with journals (p_owners, p_streams), lanes and health. Answers how many.
 create or replace function forget_destinations(p_ids uuid[], p_owners uuid[], p_streams uuid[]) returns int
 language plpgsql volatile as $$
 declare
   v_ids uuid[];
   v_streams uuid[];
 begin
-  -- Whoever is about to put a message into a lane holds its bucket. Two statements: the second one sees what came before the lock.
+  -- Two statements: the second one sees messages put in before the lock.
   v_ids := array(select i from unnest(p_ids) i where pg_try_advisory_xact_lock(lane_bucket(i)));
   v_ids := array(
     select i from unnest(v_ids) i

@@ -1,5 +1,5 @@
--- A body that several have goes when the last of them has let it go. Whoever lets go locks it first, so of two who are the
--- last one sees that the other was; in the order of ids, so that nobody waits in a circle.
+-- Deletes shared bodies that neither their event nor a message has. Locked first, in the order of ids: of two transactions that let go last, one sees
+-- the other, and none waits in a circle.
 create or replace function free_shared_bodies(p_events uuid[]) returns void
 language plpgsql volatile as $$
 begin

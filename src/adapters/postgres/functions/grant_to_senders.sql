@@ -1,5 +1,5 @@
--- The role posthaste_sender may call what is for callers, and nothing else. Called at every start: a function that was created
--- again has lost its grants. A database user who may not create roles leaves that to one who may, and tries again then.
+-- Lets the role posthaste_sender call send, publish and outcome, and nothing else. Called at every start: a function created again lost its grants. A
+-- database user who may not create roles leaves that to one who may.
 create or replace function grant_to_senders() returns void
 language plpgsql volatile as $$
 declare

@@ -1,12 +1,14 @@
--- Part of send and publish. What is wrong with the text of a command is said at once, in the caller's own transaction: a text that is
--- too large here would be too large for the relay, and hold up everybody's commands.
+-- Part of send and publish. Refuses a malformed command in the caller's own transaction: one that is too large for the relay would hold up all
+-- commands.
 create or replace function keep_command(
   p_type text, p_org text, p_json jsonb, p_text text, p_key text, p_traceparent text
 ) returns uuid
 language plpgsql volatile as $$
 declare
   v_now bigint := date_part('epoch', clock_timestamp()) * 1000000;
-  v_id uuid := uuid_v7(v_now, gen_random_uuid());
+  -- A UUID of version 7 to a quarter of a microsecond: facts of its message, stored in the order of ids, are in the order of times.
+  v_id uuid := encode(int8send((v_now / 1000 << 16) | 28672 | (v_now % 1000 * 512 / 125))
+    || substring(uuid_send(gen_random_uuid()) from 9), 'hex')::uuid;
   v_name text := case p_type when 'SendMessage' then 'message' else 'event' end;
 begin
   if p_org is null then

@@ -1,5 +1,5 @@
--- Who wants events of this type: `p_patterns` are the type, each of its beginnings, and all. Reads the subscriptions that match
--- and the destinations they name, and nothing else.
+-- The destinations that want events of a type: `p_patterns` are the type, each of its beginnings, and all. Reads only matching subscriptions and
+-- their destinations.
 create or replace function matching_destinations(p_org text, p_patterns text[])
 returns table (id uuid, channel text, retry jsonb)
 language plpgsql stable

@@ -1,9 +1,8 @@
--- Moves messages in the queue as their facts say, in the transaction that knows of the facts. A message that is null is passed
--- over. 'wait' puts it in, 'leave' and 'over' take it out, 'pass' and 'dead' end it for its line only; 'over' and 'dead' are
--- dead letters. `p_lines` may be null: no message
--- has an ordering key then. Answers whether there may be more to claim now: somebody came to a lane, or moved up in a line.
--- Everybody who writes locks in this order, and each kind sorted: batches, keys, streams, buckets of lanes, buckets of lines,
--- rows of `ready`, rows of `lane`. So nobody waits in a circle.
+-- Moves messages in the queue as their facts say; a null message is passed over. 'wait' puts it in, 'leave' and 'over' take it out, 'pass' and 'dead'
+-- end it for its line only; 'over' and 'dead' are dead letters. `p_lines` is null where no message has an ordering key. Answers whether there may be
+-- more to claim.
+-- All writers lock in this order, each kind sorted: batches, keys, streams, buckets of lanes, buckets of lines, rows of `ready`, rows of `lane`. So
+-- none waits in a circle.
 create or replace function move_in_queue(
   p_messages uuid[], p_moves text[], p_lanes uuid[], p_lines text[], p_dues_ms bigint[], p_versions int[], p_epochs int[],
   p_attempts int[]

@@ -1,3 +1,3 @@
--- What makes a change of an org wait for changes of its destinations, and these for it.
+-- Held by a change of an org, and shared by changes of its destinations.
 create or replace function org_lock(org text) returns bigint language sql immutable parallel safe
 as $$ select lock_key(256 + (hashtext(org) & 255)) $$;

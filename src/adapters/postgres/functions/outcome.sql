@@ -1,5 +1,4 @@
--- For callers: docs/sql.md. Null for an id that nothing is known of: it was never given, its transaction has not committed or
--- never did, or what it became is forgotten.
+-- For callers: docs/sql.md. Null for an id that was never given, whose transaction has not committed, or whose message is forgotten.
 create or replace function outcome(id uuid) returns jsonb
 language plpgsql stable security definer as $$
 declare

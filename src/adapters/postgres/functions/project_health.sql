@@ -1,4 +1,4 @@
--- Answers false, and changes nothing, when another projector was faster. Nobody else writes here while the run is held.
+-- Answers false, and changes nothing, when another projector was faster.
 create or replace function project_health(
   p_generation int, p_from text, p_to text, p_facts int, p_states json, p_buckets json, p_kept_ms bigint
 ) returns boolean
@@ -9,7 +9,7 @@ begin
     select p_generation, n.destination, n.failing_since, n.last_failed_at, n.last_succeeded_at
     from json_to_recordset(p_states)
       n(destination uuid, failing_since timestamptz, last_failed_at timestamptz, last_succeeded_at timestamptz)
-  -- What is made up for comes late: it is told by its time, as all of this.
+  -- Facts may come late, so times decide.
   on conflict (generation, destination) do update set
     failing_since = least(
       case when h.failing_since > coalesce(excluded.last_succeeded_at, '-infinity') then h.failing_since end,
@@ -22,8 +22,7 @@ begin
   on conflict (generation, destination, starts_at) do update set
     succeeded = b.succeeded + excluded.succeeded, failed = b.failed + excluded.failed,
     latencies = array(select x + y from unnest(b.latencies, excluded.latencies) with ordinality u(x, y, i) order by i);
-  -- How old a bucket may be is found once for each destination: for each bucket it would be a look-up for each five minutes of a day.
-  -- Each destination's by its key: joined, the buckets of all destinations were read.
+  -- Once for each destination, and by its key: a join read the buckets of all destinations.
   delete from health_bucket where ctid = any (array(
     select b.ctid
     from (select distinct n.destination from json_to_recordset(p_buckets) n(destination uuid)) n

@@ -1,4 +1,4 @@
--- Answers false, and changes nothing, when another projector was faster. A message that was forgotten has no row, and gets none here.
+-- Answers false, and changes nothing, when another projector was faster. A forgotten message has no row, and gets none here.
 create or replace function project_messages(
   p_generation int, p_from text, p_to text, p_facts int,
   p_ids uuid[], p_orgs text[], p_versions int[], p_statuses text[], p_channels text[], p_destinations uuid[], p_event_types text[],
@@ -10,8 +10,8 @@ as $$
 begin
   if not advance_projection('messages', p_generation, p_from, p_to, p_facts) then return false; end if;
   if cardinality(p_ids) = 0 then return true; end if;
-  -- Nobody else writes here while the run is held, so the counts change by exactly what the rows change by. The row that is replaced is
-  -- looked up by its id alone: the statistics may know no row of this generation yet.
+  -- The held row of the projection keeps out other writers, so counts change as rows do. The row that is replaced is looked up by its id
+  -- alone: statistics may know no row of this generation.
   with new as (
     select n.*, old.version as old_version, old.status as old_status
     from unnest(p_ids, p_orgs, p_versions, p_statuses, p_channels, p_destinations, p_event_types, p_epochs, p_attempts, p_created, p_updated,

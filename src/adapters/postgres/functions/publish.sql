@@ -1,4 +1,4 @@
--- For callers: docs/sql.md. What send.sql does for a message this does for an event.
+-- For callers: docs/sql.md. As send.sql, for an event.
 create or replace function publish(org text, event jsonb, idempotency_key text default null) returns uuid
 language sql volatile security definer as $$
   select keep_command('PublishEvent', org, event, event::text, idempotency_key, null)

@@ -1,6 +1,5 @@
--- Stores events with their facts, bodies and messages: all of them, or none. It answers those whose key was used before, with the
--- event that used it, and has then written nothing; or a row without an event ('work') when there may be more to claim now.
--- A key that somebody else takes in the same moment fails the whole call (unique_violation). The parameters after the first are
+-- Stores events with facts, bodies and messages: all, or none. Answers those whose key was used before, with the event that used it; or a row without
+-- an event ('work') when there may be more to claim. A key taken in the same moment fails the call (unique_violation). Parameters after the first are
 -- those of `append`.
 create or replace function publish_events(
   p_events json,

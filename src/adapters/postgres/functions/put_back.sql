@@ -1,5 +1,4 @@
--- Takes messages out of a batch that is held on: they wait again as before. Only what is in the batch can be put back, so
--- a repeated call does nothing.
+-- Takes messages out of a batch that is held on: they wait again as before. Repeated, it does nothing.
 create or replace function put_back(p_batch uuid, p_messages uuid[]) returns void
 language plpgsql volatile as $$
 declare

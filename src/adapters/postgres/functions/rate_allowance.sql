@@ -1,8 +1,7 @@
--- The law of a rate limit: how many requests a lane lets through now, and from when on each of them counts for `step`. After n of them
--- the lane's next_slot_at is from_at + n * step, and nothing leaves before that.
--- Requests are a little further apart than the limit says, by a twentieth of the window (whole periods, a second at least), but no more
--- than a second. In return a visit may come 15 ms late without loss, and a fast lane lets the requests of 15 ms go together: both
--- together use 30 ms of that, and the rest is for requests that take longer than others from their claim to the network.
+-- How many requests a lane lets through at p_now, and from when on each of them counts for `step`. After n of them the lane's next_slot_at is from_at
+-- + n * step, and none leaves before.
+-- Requests are further apart than the limit says by a twentieth of the window (whole periods, a second at least), at most a second. So a visit may
+-- come 15 ms late without loss, a fast lane lets the requests of 15 ms go together, and the rest is for requests that are slow from claim to network.
 create or replace function rate_allowance(
   p_limit int, p_period_ms int, p_next timestamptz, p_now timestamptz, out allowed int, out from_at timestamptz, out step interval
 ) language plpgsql immutable parallel safe as $$

@@ -1,5 +1,5 @@
--- How many messages of a lane are in `ready`, counted up to so many. It is a function for the sake of its plan: where nearly all that
--- waited was of one lane, the planner read all of `ready` for each lane of a list.
+-- Counts messages of a lane in `ready`, up to p_most. A function for its plan: where nearly all messages were of one lane, the planner read all of
+-- `ready` for each lane of a list.
 create or replace function ready_in(p_lane uuid, p_most int) returns bigint
 language sql stable
 as $$

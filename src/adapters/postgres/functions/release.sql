@@ -1,4 +1,4 @@
--- Ends a batch. What its worker did not start waits again as before; if the batch is no longer held, nothing happens.
+-- Ends a batch: messages that were not started wait again as before. Does nothing if the batch is no longer held.
 create or replace function release(
   p_batch uuid, p_lanes uuid[], p_dues timestamptz[], p_messages uuid[], p_versions int[], p_epochs int[], p_attempts int[]
 ) returns boolean

@@ -1,5 +1,4 @@
--- Counts what workers saw, and answers where each circuit that still has the generation they saw it under now stands.
--- Rows are locked in the order that wake_lanes locks them.
+-- Counts outcomes that workers saw, and answers the lanes whose circuits still have the generation they saw. Locks rows in the order of wake_lanes.
 create or replace function report_outcomes(
   p_lanes uuid[], p_generations int[], p_succeeded boolean[], p_failures int[]
 ) returns setof lane

@@ -1,7 +1,6 @@
--- What has to be true and kept before facts are appended to streams elsewhere. Answers by their place: 'fence' (the batch is no longer claimed),
--- 'gate' (the lane was paused or its circuit changed), 'there' (the message has been opened before), 'duplicate' (the key was used before, with
--- its message). All others may be appended: their key is taken, and what comes with their facts is kept. Nothing stays locked: whatever
--- changes before the append meets the version check.
+-- Checks and keeps what comes with facts before they are appended to streams elsewhere. Answers by their place: 'fence' (the batch is no longer
+-- claimed), 'gate' (the lane was paused or its circuit changed), 'there' (the message was opened before), 'duplicate' (the key was used, with its
+-- message). All others may be appended. Nothing stays locked: a change before the append meets the version check.
 create or replace function reserve_appends(
   p_writings text[], p_messages uuid[], p_fences uuid[], p_gate_lanes uuid[], p_gate_generations int[],
   p_opens boolean[], p_orgs text[], p_keys text[], p_hashes text[], p_entries text[]
@@ -34,7 +33,7 @@ begin
         or exists (select from append_intent t where t.message_id = u.message and t.opens)));
     return query select c, 'there', p_messages[c], null::text from unnest(v_some) c;
     v_refused := v_refused || v_some;
-    -- Sorted, so that two batches with the same keys wait for each other instead of deadlocking.
+    -- Sorted, so that two batches with the same keys don't deadlock.
     with asked as (
       select u.* from unnest(p_orgs, p_keys, p_hashes, p_messages) with ordinality u(org, key, hash, message, i)
       where u.key is not null and u.i <> all (v_refused)
@@ -45,14 +44,14 @@ begin
       returning message_id
     )
     select coalesce(array_agg(a.i), '{}') into v_some from asked a where a.message not in (select t.message_id from taken t);
-    -- A new statement, so it sees the row that the insert above lost to.
+    -- A new statement sees the row that the insert above lost to.
     return query select u.i, 'duplicate', k.message_id, k.request_hash from unnest(v_some) u(i)
       join idempotency k on k.org_id = p_orgs[u.i] and k.key = p_keys[u.i];
     v_refused := v_refused || v_some;
   end if;
 
-  -- A claim need not reach the disk, but must before its attempt is started elsewhere: a crash that takes it back would put the message in
-  -- the queue again, for a worker that takes the attempt for its own. A commit that writes takes everything before it along.
+  -- A claim must reach the disk before its attempt starts elsewhere: a crash that undid it would queue the message again, for a worker
+  -- that takes the attempt for its own. A commit that writes takes everything before it along.
   if exists (select from unnest(p_fences, p_gate_lanes) u(fence, lane) where u.fence is not null and u.lane is not null) then
     perform pg_logical_emit_message(true, current_schema(), 'an attempt starts');
   end if;

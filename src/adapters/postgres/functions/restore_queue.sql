@@ -1,7 +1,6 @@
--- Puts messages where their facts up to `p_read` say: 'Waiting' in the lane or at the end of the line, 'UnderWay' in a batch whose lease has
--- run out, 'Dead' in a line that it blocks, 'Out' in no line; and un-parks them: answers how many were parked. A message that a batch holds, or that has later facts, stays as it is, and one
--- that stands in its line keeps its place there. A second row of a message stays in its lane: a worker drops it when it is due.
--- Locks are taken in the order of move_in_queue.
+-- Puts messages where their facts up to `p_read` say: 'Waiting' in the lane or at the end of the line, 'UnderWay' in a batch whose lease ran out,
+-- 'Dead' in a line that it blocks, 'Out' in no line. Un-parks them and answers how many were parked. A message in a batch, or with later facts,
+-- stays; one in its line keeps its place. A second row of a message stays in its lane: a worker drops it. Locks in the order of move_in_queue.
 create or replace function restore_queue(
   p_messages uuid[], p_read int[], p_places text[], p_lanes uuid[], p_lines text[], p_dues_ms bigint[], p_versions int[], p_epochs int[],
   p_attempts int[]
@@ -22,7 +21,9 @@ begin
   for v_bucket in select lane_buckets(v_lanes || array(select l from unnest(p_lanes) l where l is not null)) loop
     perform pg_advisory_xact_lock_shared(v_bucket);
   end loop;
-  perform lock_lines(v_lanes, v_lines);
+  for v_bucket in select distinct line_bucket(u.lane, u.line) from unnest(v_lanes, v_lines) u(lane, line) order by 1 loop
+    perform pg_advisory_xact_lock(v_bucket);
+  end loop;
   v_movable := array(
     select u.message from unnest(p_messages, p_read, p_versions) u(message, read, version)
     where not exists (select from event e where e.stream_id = u.message and e.version = u.read + 1)
@@ -33,7 +34,6 @@ begin
   get diagnostics v_unparked = row_count;
   delete from line_entry t using unnest(p_messages, p_places) u(message, place)
     where u.place = 'Out' and t.message_id = u.message and u.message = any (v_movable);
-  -- A dead letter stands in the way only where its lane says so.
   insert into line_entry as t (message_id, lane, line, state, due_at, version, epoch, attempt)
     select u.message, u.lane, u.line, case u.place when 'Dead' then 'DEAD' when 'UnderWay' then 'GIVEN' else 'WAITING' end,
       u.due, u.version, u.epoch, u.attempt

@@ -1,6 +1,6 @@
--- For callers: docs/sql.md. Keeps a command for when, and if, the caller's transaction commits; answers the id that it will
--- have. A key that has been used answers what it was used for, and is judged all the same. It takes no lock and notifies nobody.
--- It runs as the owner of the tables, whoever calls it. Two forms, so that a driver that binds text needs no cast.
+-- For callers: docs/sql.md. Keeps a command for when the caller's transaction commits, and answers its id; a used key answers the id it was used for,
+-- and the command is judged all the same. Takes no lock, notifies nobody, runs as the owner of the tables. Two forms, so that a driver that binds
+-- text needs no cast.
 create or replace function send(org text, message jsonb, idempotency_key text default null, traceparent text default null)
 returns uuid
 language sql volatile security definer as $$

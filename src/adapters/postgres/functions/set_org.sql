@@ -1,6 +1,5 @@
--- Sets what holds for an org, and with it the lanes of its destinations: their trigger asks whether it is suspended. A destination
--- that is changed or made meanwhile holds the same lock shared, so that no lane misses the change. Two that wait for each other are a
--- deadlock, and the loser is asked again.
+-- Sets an org's settings, and through the trigger of its destinations their lanes. Changes of destinations hold the same lock shared, so that no lane
+-- misses the change; the loser of a deadlock is asked again.
 create or replace function set_org(p_org text, p_name text, p_suspended text, p_limits jsonb, p_retry jsonb, p_retention jsonb,
   p_at timestamptz)
   returns void

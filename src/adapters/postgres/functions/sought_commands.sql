@@ -1,4 +1,4 @@
--- The refused commands of an org that name a person so. A recipient is in a command as its caller wrote it.
+-- The refused commands of an org that name a person so. A recipient stands in a command as its caller wrote it.
 create or replace function sought_commands(p_org text, p_field text, p_values text[]) returns table (id uuid)
 language sql stable as $$
   select c.id from refused_command c where c.org_id = p_org and case p_field

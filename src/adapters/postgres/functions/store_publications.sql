@@ -1,5 +1,5 @@
--- Part of publish_events and owe_messages: the events themselves. Answers those whose key was used before, and those that are there
--- already under their own id; then nothing is written.
+-- Part of publish_events and owe_messages. Answers events whose key was used before, and those already stored under their id; then nothing is
+-- written.
 create or replace function store_publications(p_events json) returns table (event uuid, other uuid, hash text)
 language plpgsql volatile
 as $$
@@ -12,7 +12,7 @@ begin
     join event_idempotency k on k.org_id = e.org and k.key = e.key
     union all select e.id, p.id, null from unnest(v_events) e join publication p on p.id = e.id;
   if found then return; end if;
-  -- Sorted, so that two calls with the same keys wait for each other instead of deadlocking.
+  -- Sorted, so that two calls with the same keys don't deadlock.
   insert into event_idempotency (org_id, key, event_id, request_hash)
     select e.org, e.key, e.id, e.hash from unnest(v_events) e where e.key is not null order by e.org, e.key;
   insert into publication (id, stream_id, org_id, event_type, correlation_id, dossier_id, at, metadata)

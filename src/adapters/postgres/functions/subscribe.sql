@@ -1,4 +1,4 @@
--- Destinations that have the setting `eventTypes` get events, but for those that exist for alerts.
+-- Destinations with the setting `eventTypes` get events, except those that exist for alerts.
 create or replace function subscribe() returns trigger
 language plpgsql as $$
 declare

@@ -1,7 +1,7 @@
 create or replace function swap_projection(p_name text, p_generation int) returns boolean
 language plpgsql volatile as $$
 begin
-  -- Nobody moves while these are held, so what stands at the same place stays there.
+  -- Neither moves while both are held.
   perform 1 from projection where name = p_name order by generation for update;
   if not exists (
     select 1 from projection l join projection b on b.name = l.name and b.generation = p_generation

@@ -1,6 +1,5 @@
--- The committed commands that were not visible in the snapshot `p_seen` (null: all), for the one process that moves them; and the
--- snapshot they were read in. No row says that another process does. Old snapshots keep the rows of decided commands alive:
--- what was seen is not looked at again, so a transaction that stays open for long costs nothing here.
+-- Answers committed commands invisible in the snapshot `p_seen` (null: all), for the one process that moves them, with the snapshot they were read
+-- in; no row while another process moves. Commands once seen are not looked at again, so a long transaction that keeps dead rows costs nothing here.
 create or replace function take_commands(p_holder uuid, p_lease_ms int, p_seen pg_snapshot, p_limit int)
 returns table (seen text, tx text, n bigint, id uuid, org_id text, type text, key text, request text,
   traceparent text)

@@ -1,4 +1,4 @@
--- Moves batches whose lease ran out to another worker under new names: what was fenced by the old name is void.
+-- Moves batches whose lease ran out to another worker under new names, which voids the old fences.
 create or replace function take_over(p_worker text, p_lease_ms int, p_max int) returns table (
   batch uuid, messages uuid[], lanes uuid[], dues_ms bigint[], versions int[], epochs int[], attempts int[]
 )

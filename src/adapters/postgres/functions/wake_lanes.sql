@@ -1,8 +1,6 @@
--- Lanes are visited for what came to them, and looked through from there on. Their rows are the last that anybody locks, in order, and
--- once in a transaction: nobody who holds one waits for anything but a later one. A lane that is awake, and begins no later, is not
--- locked; the caller holds the lanes' buckets, so neither changes meanwhile.
--- Each lane is named once and found by its key, whatever the table looked like: an event may come to thousands, and a join would
--- look at each of them for each.
+-- Makes lanes visited for messages that came, from their due times on. Rows of lanes are locked last, in order, once in a transaction. A lane that is
+-- awake, and begins no later, is not locked: the caller holds its bucket, so neither changes meanwhile. Each lane is found by its key: an event may
+-- come to thousands, and a join would compare each with each.
 create or replace function wake_lanes(p_lanes uuid[], p_dues timestamptz[]) returns void
 language plpgsql volatile as $$
 begin

@@ -1,4 +1,4 @@
-/** Audit and timelines, read from the log: `event.org_id` is there for the facts that the audit of an org lists, with an index. */
+/** Audit and timelines, read from the log by the index on `event.org_id`. */
 import { DateTime, Effect, Layer } from "effect"
 import { type AuditFilter, AuditTrail, activityIn, itemOf } from "../../../application/ports/AuditTrail.ts"
 import type { LoggedFact } from "../../../application/ports/EventStore.ts"

@@ -1,4 +1,3 @@
-/** A row for each follower, moved by compare-and-set, and the notices of alerting. */
 import { DateTime, Duration, Effect, Layer } from "effect"
 import { Followers, type Notice } from "../../../application/ports/Followers.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"

@@ -1,4 +1,3 @@
-/** Streams that can't be processed, as rows of `parked`. */
 import { Effect, Layer } from "effect"
 import { Parked, type ParkedStream } from "../../../application/ports/Parked.ts"
 import type { MessageId } from "../../../domain/ids.ts"
@@ -15,7 +14,7 @@ const findStatement = prepared`select stream, reason, at from parked where strea
     and exists (select from message m where m.id = $2::uuid and m.org_id = $3)`
 const listStatement = prepared`select stream, reason, at from parked
     where $1::text is null or stream collate "C" > $1::text collate "C" order by stream collate "C" limit $2`
-// One statement, so all it says is of one moment: a message that moves is where it was, or where it goes.
+// One statement, hence one snapshot: a moving message is where it was, or where it goes.
 const lostStatement = unprepared`with held as materialized (select distinct m.id from claim c cross join unnest(c.messages) m(id))
     select v.id from message_view v
       where v.generation = ${liveGeneration("messages")} and v.status in ('QUEUED', 'SENDING')
@@ -31,7 +30,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const { durable, bulk, reads, lookups } = yield* Postgres
     return Parked.of({
-      // Durable: the reader moves on past these facts, and the worker releases the batch without the message.
+      // Durable: readers move on past these facts, and workers release batches without the message.
       park: (streams) =>
         streams.size === 0
           ? Effect.succeed([])

@@ -1,7 +1,4 @@
-/**
- * The runs of projections: a row each, moved by `advance_projection` in the transaction that writes the rows
- * it stands for.
- */
+/** Runs of projections: `advance_projection` moves a row in the transaction that writes its derived rows. */
 import { Duration, Effect, Layer } from "effect"
 import { Projections, type Run, type Stall } from "../../../application/ports/Projections.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
@@ -11,8 +8,7 @@ const columns = `name, generation, version, live, position, facts::float8 as fac
 const runsStatement = prepared`select ${columns} from projection order by name, live desc`
 const buildStatement = prepared`select ${columns} from build_projection($1, $2, $3)`
 const swapStatement = prepared`select swap_projection($1, $2) as done`
-// The oldest transaction that may still write is where the log ends for all its readers, whatever database of the
-// server it is in.
+// The oldest writing transaction of any database of the server is the end of the log.
 const stallStatement = prepared`select pid, application_name as application, coalesce(xact_start, clock_timestamp()) as since from pg_stat_activity
     where backend_xid::text::bigint = pg_snapshot_xmin(pg_current_snapshot())::text::bigint % 4294967296
       and xact_start < clock_timestamp() - $1::int * interval '1 millisecond'`

@@ -1,4 +1,3 @@
-/** Rows of a projection: SQL for the generation that people see, how a step is written, and how rows of older generations go. */
 import { Effect } from "effect"
 import type { Step } from "../../../application/ports/Projections.ts"
 import { type Connections, prepared, reading } from "../Postgres.ts"
@@ -6,7 +5,7 @@ import { type Connections, prepared, reading } from "../Postgres.ts"
 export const liveGeneration = (name: string): string =>
   `(select generation from projection where name = '${name}' and live)`
 
-/** Removes rows that were left behind, at most so many of each table; answers how many. */
+/** Removes rows of older generations, at most `limit` of each table; answers how many. */
 export const clearing = (derived: Connections, name: string, tables: ReadonlyArray<string>) => {
   const statements = tables.map(
     (table) => prepared`delete from ${table} where ctid = any (array(
@@ -20,10 +19,7 @@ export const clearing = (derived: Connections, name: string, tables: ReadonlyArr
     )
 }
 
-/**
- * Writes steps of a projection. `call` is the SQL function that does, whose first parameters are generation, from, to and facts; the
- * rows follow them.
- */
+/** Writes steps by the SQL function `call`, whose parameters are generation, from, to, facts, then the rows. */
 export const stepping = (derived: Connections, call: string) => {
   const statement = prepared`select ${call} as done`
   return ({ generation, from, to, facts }: Step, rows: ReadonlyArray<unknown>) =>

@@ -1,4 +1,3 @@
-/** The list projection: rows to search and counters to sum, written by `project_messages`. */
 import { DateTime, Effect, Layer, Option } from "effect"
 import {
   countsOf,
@@ -28,7 +27,7 @@ const countsOfAllStatement = prepared`select channel, status, sum(count)::float8
     where generation = ${live} group by channel, status`
 const ofReplayStatement = prepared`select status, count(*)::float8 as count from message_view
     where generation = ${live} and replay_id = $1 group by status`
-// The first waiting message of each lane that has due work: two index probes a lane.
+// Two index probes a lane with due work.
 const oldestStatement = prepared`select min(r.due_at) as oldest
     from lane l
     cross join lateral (
@@ -47,7 +46,7 @@ const endingStatement = prepared`select id, ends_at as "endsAt" from message_vie
       and ($2::timestamptz is null or (ends_at, id) > ($2::timestamptz, $3::uuid))
     order by generation, ends_at, id limit $4`
 
-/** ISO texts of times. Making one takes most of a microsecond, and the times of one step are often equal. */
+/** Remembers ISO texts: one takes most of a microsecond, and times of one step are often equal. */
 const isoTexts = () => {
   const known = new Map<number, string>()
   return (time: DateTime.DateTime): string => {
@@ -62,7 +61,6 @@ interface ListedRow extends Listed {
   readonly at: DateTime.Utc
 }
 
-/** The page that these rows are. */
 const pageOfRows = (rows: ReadonlyArray<ListedRow>, page: Page) =>
   pageOf(
     rows,
@@ -192,7 +190,6 @@ export const layer = Layer.effect(
   })
 )
 
-/** Conditions on rows of the list. */
 const conditions = [
   ["createdAfter", "v.created_at >"],
   ["createdBefore", "v.created_at <"],
@@ -203,7 +200,7 @@ const conditions = [
   ["errorCode", "v.error_code ="]
 ] as const satisfies ReadonlyArray<readonly [keyof MessageFilter, string]>
 
-/** Conditions on rows of messages, each with an index. */
+/** On rows of messages, each with an index. */
 const searched = [
   ["to", "m.recipient ="],
   ["dossierId", "m.dossier_id ="],
@@ -214,7 +211,6 @@ const searched = [
 
 const dead: ReadonlyArray<MessageStatus> = ["FAILED", "DEAD_LETTER"]
 
-/** SQL for the orgs and statuses of a list, and what it is searched by in the rows of messages. */
 const askedOf = (orgId: OrgId | null, filter: MessageFilter, values: Array<unknown>) => {
   const { metadata, status, errorCode } = filter
   const entry = metadata && { metadata: JSON.stringify({ [metadata.name]: metadata.value }) }

@@ -1,4 +1,3 @@
-/** A row a process, renewed by its heartbeat, and one row for the leader and the figures it publishes. */
 import { type DateTime, Duration, Effect, Layer } from "effect"
 import {
   BEAT_EVERY_MS,
@@ -47,17 +46,17 @@ const leaveStatement = prepared`with ended as (update leader set until = '-infin
 const listStatement = prepared`select id, host, pid, roles, version, broker, since, last_seen as "lastSeen", clock_offset_ms as "clockOffsetMs",
       ${isAlive} as alive
     from process order by since, id`
-// Away since the last process that reached it lost it; reached since the first of those that reach it did.
+// Away since the last process lost it; reached since the first one reached it.
 const brokerReachStatement = prepared`select bool_and(broker_away) as away,
       case when bool_and(broker_away) then max(broker_since) else min(broker_since) filter (where not broker_away) end as since
     from process where broker_away is not null and ${isAlive} having count(*) > 0`
 const publishStatement = prepared`update leader set figures = $2, figures_at = clock_timestamp() where holder = $1`
 
-/** A slot knows no time. It is too old when so many transactions have begun since. */
+/** In transactions: a slot knows no time. */
 const SLOT_AGE_MAX = 100_000
 
-// A snapshot of another database holds back nothing here; a transaction there that may write keeps the log from being read on,
-// and one that is prepared or replicates may do either. Vacuum does not wait for vacuum.
+// A snapshot of another database holds back nothing here, but a writing transaction there does, as a prepared or replicating one may.
+// Vacuum does not wait for vacuum.
 const oldestTransactionStatement = prepared`select kind, pid, name, database, since from (
       select 'transaction' as kind, pid, application_name as name, datname::text as database, coalesce(xact_start, backend_start) as since
         from pg_stat_activity

@@ -1,7 +1,6 @@
 /**
- * Which messages or events each replay is for, and which replays want work: `replay` and `replay_item`. The commits of a search
- * may be lost in a crash of the database, the items together with how far it was; the journal, which begins when the
- * search is over, takes them along.
+ * Replays and their items. Commits of a search may be lost in a crash of the database, items together with its progress; the journal,
+ * which begins when the search is over, takes them along.
  */
 import { DateTime, Duration, Effect, Layer, Schema } from "effect"
 import { type Opening, type ReplayItem, type ReplayJob, Replays } from "../../../application/ports/Replays.ts"
@@ -22,7 +21,7 @@ const columns = `r.id, r.org_id as "orgId", r.selection, r.reason, r.requested_a
 const from = (replay: string) => `from ${replay} r left join replay_search s on s.replay_id = r.id`
 const getStatement = prepared`select ${columns} ${from("replay")} where r.id = $1 and r.org_id = $2`
 const knownStatement = prepared`select ${columns}, r.request_hash as "requestHash" ${from("replay")} where r.org_id = $1 and r.key = $2`
-// Ids are made of the time, so they sort as the requests came.
+// Ids sort by time.
 const listed = within(
   `select *, true as wanted, false as cut from replay
     where org_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3`,
@@ -66,10 +65,7 @@ interface JobRow extends Omit<ReplayJob, "selection"> {
 
 const jobOf = (row: JobRow): ReplayJob => ({ ...row, selection: decodeSelection(row.selection) })
 
-/**
- * Request and key, and the items where they are known. The key's unique constraint decides which of two racers opened it;
- * the other finds no row of its own and writes no items.
- */
+/** The key's unique constraint decides between two racers; the loser finds no row of its own and writes no items. */
 const openStatement = prepared`with opened as (
       insert into replay (id, org_id, key, request_hash, selection, reason, requested_at, matched, next_at)
         values ($1, $2, $3, $4, $5, $6, $7, cardinality($8::uuid[]), clock_timestamp())
@@ -104,7 +100,7 @@ const valuesOf = ({ id, orgId, selection, reason, requestedAt, set, idempotency 
   ]
 }
 
-/** How far a search is; the time as the server writes it, for it counts microseconds. */
+/** Progress of a search; the time as the server writes it, in microseconds. */
 interface Reached {
   readonly at: string | null
   readonly lastId: string | null
@@ -112,9 +108,8 @@ interface Reached {
 const reachedStatement = prepared`select at::text, id as "lastId" from replay_search where replay_id = $1 and searching`
 
 /**
- * Looks at the next rows in the order of the items, and takes those that belong to the set. How many rows it looks at is
- * bounded, not how many it takes: so no search is long because little is to be found. Of two that search at once, one
- * finds that the other has moved the search on, and takes nothing.
+ * Looks at a bounded number of rows and takes those of the set, so that no step is long because little is to be found. Of two searches at
+ * once, one finds the search moved on and takes nothing.
  */
 const searchQuery = ({ id, orgId, selection, requestedAt }: ReplayJob, { at, lastId }: Reached, limit: number) => {
   const values: Array<unknown> = [id, lastId, limit, DateTime.formatIso(requestedAt)]
@@ -130,7 +125,6 @@ const searchQuery = ({ id, orgId, selection, requestedAt }: ReplayJob, { at, las
       where p.org_id = ${bound(orgId)} and p.at >= ${bound(DateTime.formatIso(since))}::timestamptz
         and p.at <= $4::timestamptz and ${beyond("p.at, p.id")}
       order by p.at, p.id limit $3`
-  /** The next messages of the org in these statuses, in the order they were accepted. */
   const messages = (statuses: ReadonlyArray<string>, wanted: string) =>
     `select null::uuid as event, v.id as message, v.epoch, v.created_at as at, v.id, ${wanted} as wanted
       from unnest(array['${statuses.join("', '")}']) s(status) cross join lateral (
@@ -180,7 +174,7 @@ export const layer = Layer.effect(
           opening.idempotency?.key ?? null
         ])
       )
-      // Without a key there is nothing to collide with but the id, which is new.
+      // Without a key only the id could collide, which is new.
       if (known === undefined) return yield* Effect.die(new Error(`a replay with the new id ${opening.id} exists`))
       const { requestHash, ...job } = known
       return { type: "DuplicateKey", job: jobOf(job), requestHash } as const

@@ -1,9 +1,8 @@
-/** Filters for dead letters and for waiting messages as conditions on `views`: for lists, counts and replays. */
+/** Filters for dead letters and waiting messages, as conditions on `views`. */
 import type { DeadLetterFilter, WaitingFilter } from "../../../domain/replay/facts.ts"
 import { conditionsOf } from "../filtering.ts"
 import { liveGeneration } from "../log/generations.ts"
 
-/** What lists know of messages, and what may name a person. */
 export const views = "message_view v left join message m on m.id = v.id"
 
 const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
@@ -15,7 +14,6 @@ const conditions: ReadonlyArray<readonly [keyof DeadLetterFilter, string]> = [
   ["before", "v.ended_at <"]
 ]
 
-/** The conditions of the filter alone: those that were asked for, and whether it was dismissed. Values are added to `values`. */
 export const isWanted = (filter: DeadLetterFilter, values: Array<unknown>): string =>
   [`v.dismissed = ${filter.dismissed === true}`, ...conditionsOf(conditions, filter, values)].join(" and ")
 
@@ -33,6 +31,6 @@ const waitingConditions: ReadonlyArray<readonly [keyof WaitingFilter, string]> =
   ["createdBefore", "v.created_at <"]
 ]
 
-/** The conditions of the filter alone, for a row of a message that waits; a row they don't hold of is null or false. */
+/** False, or null, for a row that does not match. */
 export const waits = (filter: WaitingFilter, values: Array<unknown>): string =>
   conditionsOf(waitingConditions, filter, values).join(" and ") || "true"

@@ -1,7 +1,6 @@
--- Promises: what waits, what is claimed and what a lane may hand out agree with the facts at every commit. The functions
--- `append`, `claim_due`, `put_back`, `release` and `take_over` write these tables; nothing else moves a message.
+-- Promises: waiting and claimed messages, and what a lane may hand out, agree with the facts at every commit.
 
--- Only what waits. Inserted and deleted, never updated; its one index is the claim order.
+-- Messages that wait: inserted and deleted, never updated. Its one index is the claim order.
 create table ready (
   lane uuid not null,
   due_at timestamptz not null,
@@ -12,24 +11,22 @@ create table ready (
   primary key (lane, due_at, message_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 
--- When a lane is worth visiting. ready_at is never later than its first due message (see schedule_lanes); what its
--- destination allows comes on top: nothing while it is paused or its circuit is open or held, no more than its rate
--- limit. Lanes that have nothing to hand out now lie beyond now() in lane_next_claim and are not touched. A visited lane
--- goes to the back. A healthy lane is written by its visits alone.
+-- When a lane is worth visiting. ready_at is never later than its first due message (see claim_due); pause, circuit and rate limit come
+-- on top. Lanes with nothing to hand out lie beyond now() in lane_next_claim and are not touched. A visited lane goes to the back.
 create table lane (
   lane uuid primary key,
   ready_at timestamptz not null,
-  -- Set by whoever knows the destination's settings.
+  -- By copy_settings_to_lane.
   paused boolean not null default false,
   rate_limit int,
   rate_period_ms int,
-  -- How long a probe may take; null where no settings of a destination say.
+  -- How long a probe may take; null without settings of a destination.
   permit_ms int,
-  -- Whether a dead-lettered head of a line blocks the line, or steps aside.
+  -- Whether a dead letter blocks its line.
   blocks boolean not null default false,
-  -- The lane hands out nothing before: for its rate limit (rate_allowance.sql), or because its destination deferred it.
+  -- Nothing leaves before: by the rate limit (rate_allowance.sql), or because the destination deferred the lane.
   next_slot_at timestamptz,
-  -- Where the circuit stands. generation is the number of facts on its stream, and changes with them only.
+  -- generation is the number of facts on the circuit's stream.
   circuit text not null default 'CLOSED' check ((circuit = ANY (ARRAY['CLOSED', 'OPEN', 'HALF_OPEN', 'HELD']))),
   generation int not null default 0,
   failures int not null default 0,
@@ -41,11 +38,9 @@ CASE
     WHEN (paused OR (circuit = 'HELD')) THEN 'infinity'::timestamptz
     ELSE GREATEST(ready_at, blocked_until, next_slot_at)
 END) stored,
-  -- A worker that holds enough of an org's messages claims those of other orgs.
   org_id text,
-  -- A claim begins where the messages of its lane begin. A row that was deleted stays in its index until it is vacuumed,
-  -- and while a transaction elsewhere is open it is not: a claim that began at the front walked past all of them.
-  -- No message of the lane is due before first_due_at. It holds by what holds ready_at: see wake_lanes and schedule_lanes.
+  -- No message of the lane is due before. A claim begins there: from the front of the index it walked past all deleted rows, which
+  -- can't be vacuumed while any transaction is open.
   first_due_at timestamptz not null default '-infinity'::timestamptz
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index lane_next_claim on lane (next_claim_at);
@@ -77,8 +72,7 @@ create table line_entry (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create unique index line_entry_order on line_entry (lane, line, nth);
 
-
--- Streams that can't be processed, each until it is tried again. Their facts stay where they are.
+-- Streams that can't be processed, each until it is tried again.
 create table parked (
   stream text primary key,
   reason text not null,

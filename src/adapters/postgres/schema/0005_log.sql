@@ -1,14 +1,13 @@
--- Promises: derived rows only, each equal to the fold of its stream up to its version; the position moves in the same
--- transaction. The rows belong to a generation, and people see the live one only: another is built beside it and takes its
--- place in one commit. A message that is forgotten leaves all generations, for good.
+-- Promises: each derived row equals the fold of its stream up to its version; the position moves in the same transaction. Rows belong to
+-- a generation; readers see the live one, and another is built beside it and takes its place in one commit.
 create table projection (
   name text not null,
   position text,
   generation int not null default 1,
-  -- Of the fold that makes these rows.
+  -- Of the fold.
   version int not null default 1,
   live boolean not null default true,
-  -- Facts read so far, about how many there are, and how many a second of late.
+  -- Facts read, an estimate of all, and how many a second.
   facts bigint not null default 0,
   total bigint not null default 0,
   rate float8,
@@ -20,8 +19,8 @@ create unique index projection_live on projection (name) where live;
 create unique index projection_build on projection (name) where (NOT live);
 insert into projection (name) values ('messages');
 
--- The projection `messages`: where each message stands in the lists. Nothing here names a person: what is searched by such a text is found
--- by the row of the message, and what a list shows is folded from the stream up to this version.
+-- The projection `messages`: the place of each message in the lists. Nothing here names a person; a list shows the fold of the stream
+-- up to this version.
 create table message_view (
   id uuid not null,
   generation int not null,
@@ -36,11 +35,9 @@ create table message_view (
   created_at timestamptz not null,
   updated_at timestamptz not null,
   ended_at timestamptz,
-  -- Of every message that has not ended: when it ends by itself, which may be never.
+  -- Of a message that has not ended: when it ends by itself, or infinity.
   ends_at timestamptz,
-  -- When it is to be sent, or to expire.
   due_at timestamptz,
-  -- Of the last error.
   error_code text,
   replay_id uuid,
   dismissed boolean not null,
@@ -61,10 +58,10 @@ create table message_count (
   primary key (generation, org_id, channel, status)
 ) with (fillfactor = 50);
 
--- Consents that were withdrawn and whose messages may still wait: the journal of each.
+-- Journals of withdrawn consents whose messages may still wait.
 create table withdrawal (stream text primary key);
 
--- How far each follower of the log has read that keeps no rows of its own. One process at a time holds it.
+-- Followers of the log without rows of their own; one process at a time holds each.
 create table follower (
   name text primary key,
   position text,

@@ -1,5 +1,5 @@
--- Promises: an event is stored together with its key, its body and a message for each endpoint that wanted it, in one
--- transaction. Its body is stored once, for the event and all its messages, and stays as long as one of them has it.
+-- Promises: an event is stored with its key, its body and a message for each endpoint that wants it, in one transaction. Its body is
+-- stored once, and stays as long as the event or one of its messages has it.
 
 -- One row for each event; its facts are on the journal event-<id>, whose stream is `stream_id`.
 create table publication (
@@ -17,10 +17,9 @@ create index publication_of_type on publication (org_id, event_type, at desc, id
 create index publication_of_correlation on publication (org_id, correlation_id, at desc, id desc) where correlation_id is not null;
 create index publication_of_dossier on publication (org_id, dossier_id, at desc, id desc) where dossier_id is not null;
 create index publication_age on publication (at, id);
--- Promises: an entry of metadata is looked up in an index.
 create index publication_of_metadata on publication using gin (metadata jsonb_path_ops) where metadata is not null;
 
--- A key of events is none of messages: each kind has its own.
+-- Keys of events and of messages are apart.
 create table event_idempotency (
   org_id text not null,
   key text not null,
@@ -30,15 +29,14 @@ create table event_idempotency (
 );
 create index event_idempotency_of_event on event_idempotency (event_id);
 
--- The text that an event and its messages have in common. `held`: by the event itself. See free_shared_bodies.
+-- `held`: by the event itself. See free_shared_bodies.
 create table shared_body (
   event_id uuid primary key,
   body text not null,
   held boolean not null default true
 );
 
--- That an event became a message for a destination: at most one each. The row stays when the message is forgotten, so that
--- nothing is sent twice, and goes with the event.
+-- An event becomes at most one message for each destination: the row stays when the message is forgotten, and goes with the event.
 create table fan_out (
   event_id uuid not null,
   destination uuid not null,
@@ -46,15 +44,13 @@ create table fan_out (
   primary key (event_id, destination)
 );
 
--- Promises: an org's catalogue has one entry for each name; an archived entry keeps its name. The version of an entry names its
--- definition: whoever prepared a schema may keep it for as long as the version stays.
+-- An org's catalogue: an archived entry keeps its name. A prepared schema is good as long as the version stays.
 create table event_type (
   id uuid primary key,
   org_id text not null,
   name text not null,
   version int not null,
   description text,
-  -- As they were written.
   schema json,
   example json,
   enforce boolean not null,
@@ -63,7 +59,6 @@ create table event_type (
   archived_at timestamptz,
   unique (org_id, name)
 );
--- An org whose catalogue is enforced has one of these.
 create index event_type_enforced on event_type (org_id) where (enforce and (archived_at is null));
 
 -- One event, as the function publish_events is told it.

@@ -1,6 +1,4 @@
--- Promises: a replay's set is fixed when it is asked for.
-
--- A job that sends dead letters again. The row is what makes it happen; its journal tells how far it is.
+-- Promises: a replay's set is fixed when it is asked for. The row makes it happen; its journal tells how far it is.
 create table replay (
   id uuid primary key,
   org_id text not null,
@@ -10,7 +8,7 @@ create table replay (
   reason text,
   matched int not null,
   requested_at timestamptz not null,
-  -- Not before then: a lease while somebody works on it, a pause afterwards, never again once it has ended.
+  -- The end of a lease or a pause; infinity once the replay has ended.
   next_at timestamptz not null,
   unique (org_id, key)
 );
@@ -24,23 +22,21 @@ create table replay_item (
   message_id uuid,
   -- The epoch that had ended when it was asked for.
   epoch int,
-  -- Promises: an item of a replay is a dead letter, by message and epoch, or an event that its destination missed.
+  -- An event that its destination missed, instead of a message and epoch.
   event_id uuid,
   primary key (replay_id, number),
   check ((((event_id IS NULL) = (message_id IS NOT NULL)) AND ((message_id IS NULL) = (epoch IS NULL))))
 );
 
--- Promises: a replay is requested with one row, however many it is for; its items are found in stretches, each once.
-
--- A row of its own: whoever repeats a request waits for whoever changes the row with its key.
+-- The search for a replay's items. A row of its own: a repeated request waits for writers of the row with its key.
 create table replay_search (
   replay_id uuid primary key,
-  -- How many were found; the number of the items once the search is over.
+  -- Items found.
   matched int not null default 0,
   searching boolean not null default true,
-  -- Those that the destination wanted when the events that it missed were asked for.
+  -- What the destination wanted at the request.
   event_types text[],
-  -- The last that was looked at: when its message was accepted or its event was published, and its id.
+  -- The last message or event that was looked at.
   at timestamptz,
   id uuid
 );

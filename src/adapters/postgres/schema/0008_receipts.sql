@@ -3,12 +3,12 @@ create table receipt_inbox (
   id bigint primary key default nextval('receipt_inbox_id'::regclass),
   org_id text not null,
   account_id uuid not null,
-  -- Text and not JSON: what a provider writes may hold characters that JSON types refuse.
+  -- Text: a provider may write characters that JSON types refuse.
   raw text not null,
   digest bytea not null,
   tries int not null default 0,
   due_at timestamptz not null,
-  -- Parked: kept to be looked into, and not handed out.
+  -- Kept to be looked into, and not handed out.
   parked_at timestamptz,
   unique (account_id, digest)
 );

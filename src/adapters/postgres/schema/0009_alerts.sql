@@ -1,4 +1,4 @@
--- That a target was told of a dead letter of a destination, and when that one died.
+-- A target was told of a dead letter of a destination, which died at that time.
 create table alert_notice (
   target_id uuid not null,
   destination uuid not null,

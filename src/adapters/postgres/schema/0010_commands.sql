@@ -1,6 +1,6 @@
 create sequence sql_command_n cache 100;
 create table sql_command (
-  -- The caller's transaction. Those of one caller follow each other in this order.
+  -- The caller's transaction.
   tx xid8 not null default pg_current_xact_id(),
   n bigint not null default nextval('sql_command_n'::regclass),
   -- Of the message or event that it becomes.
@@ -10,13 +10,13 @@ create table sql_command (
   key text,
   -- As the caller wrote it, of at most 256 KiB (keep_command.sql).
   request text not null,
-  -- The trace that a command's caller names (W3C); what is malformed is kept and means nothing.
+  -- W3C; a malformed one means nothing.
   traceparent text,
   primary key (tx, n)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create index sql_command_id on sql_command (id);
 
--- A key that was used before: the command became what the earlier one had become.
+-- A command whose key was used before became what the earlier one became.
 create table sql_command_alias (
   id uuid primary key,
   became uuid not null,
@@ -24,7 +24,7 @@ create table sql_command_alias (
 );
 create index sql_command_alias_at on sql_command_alias (at);
 
--- One process at a time moves commands, so that those of one caller keep their order. Others wait for its lease to end.
+-- One process at a time moves commands, so that those of one caller keep their order.
 create table sql_command_mover (
   one boolean primary key default true check (one),
   holder uuid,
@@ -39,7 +39,7 @@ create table refused_command (
   request jsonb not null,
   problem json not null,
   at timestamptz not null default clock_timestamp(),
-  -- It lies in the broker's queue of rejected commands, too.
+  -- To the broker's queue of rejected commands.
   published boolean not null default false
 );
 create index refused_command_at on refused_command (at);

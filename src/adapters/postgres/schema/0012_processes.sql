@@ -1,5 +1,5 @@
--- Promises: who runs, as each process itself said last. Nothing decides by it: it is for people, alerts and metrics. A row
--- that nobody renews is kept for an hour, so that a process that vanished can be missed.
+-- The processes, as each said last: for people, alerts and metrics. A row is kept for an hour after that, so that a process that
+-- vanished is missed.
 create table process (
   id text primary key,
   host text not null,
@@ -8,17 +8,17 @@ create table process (
   version text not null,
   since timestamptz not null,
   last_seen timestamptz not null,
-  -- The process's own clock minus this server's; null until it was measured.
+  -- Minus this server's clock; null until measured.
   clock_offset_ms int,
-  -- Promises: a process says whether it is to use Posthaste's own broker, so that a broker nobody serves can be missed.
+  -- Whether it is to use Posthaste's own broker.
   broker boolean not null default false,
-  -- Whether that broker is away, and since when it has been so; null while the process does not try to reach it.
+  -- Null while the process does not try to reach it.
   broker_away boolean,
   broker_since timestamptz not null
 ) with (fillfactor = 50);
 
--- Promises: one process leads at a time, by its heartbeats and this server's clock. The row also holds the figures of the whole
--- installation that the leader read last; lost, they are read again.
+-- Promises: one process leads at a time, by its heartbeats and this server's clock. `figures`: of the installation, as the leader read
+-- them last.
 create table leader (
   one boolean primary key default true check (one),
   holder text not null,
@@ -27,8 +27,8 @@ create table leader (
   figures json
 ) with (fillfactor = 50);
 
--- Promises: each time the database was found restored, moved or promoted has a row here: what was stored until `saved_at` is
--- known, what was done between then and `noticed_at` is not. `waiting` messages waited or were under way in what was saved.
+-- A row for each time the database was found restored, moved or promoted: facts between `saved_at` and `noticed_at` are unknown.
+-- `waiting`: messages that waited or were under way in what was saved.
 create table restoration (
   nth bigint generated always as identity primary key,
   noticed_at timestamptz not null,

@@ -1,7 +1,6 @@
--- Promises: where the streams of messages live in EventStoreDB, nothing that comes with an append is lost between the two databases, and one
--- process at a time follows the streams.
+-- Where the streams of messages live in EventStoreDB.
 
--- The one row is there where the streams are elsewhere: how far they were followed, and by which process.
+-- One row, only where the streams are elsewhere: how far they were followed, and by which process.
 create table stream_follower (
   one boolean primary key default true check (one),
   position text,
@@ -9,8 +8,8 @@ create table stream_follower (
   lease_until timestamptz not null default '-infinity'
 );
 
--- An append that brings more than its facts: written before them, gone when the follower has passed them. One that opens a message is
--- finished by any process while it is `owed`; else it is given up when the facts don't come.
+-- An append that brings more than its facts: written before them, gone when the follower has passed them. An opening that is `owed` is
+-- finished by any process; another is given up when its facts don't come.
 create table append_intent (
   writing text primary key,
   message_id uuid not null,

@@ -1,16 +1,13 @@
 /**
- * The event store where the truth about messages is in streams elsewhere (application/ports/Streams.ts) and PostgreSQL has a copy of every
- * fact: the log that everything else reads. No transaction spans the two, so an append has three steps:
+ * The event store where streams of messages live elsewhere (application/ports/Streams.ts) and PostgreSQL has a copy of every fact. No
+ * transaction spans the two, so an append has three steps; docs/decisions/0005 has the crashes:
  *
- *   reserve   one statement checks fence and gate, takes the key, and keeps what comes with the facts: an `append_intent` under the name
- *             of the append
- *   append    the facts, there, on the exact version: from here on they are true. Streams at once, but messages of one line one by one
- *   copy      the same entries appended here as if there were no other store: facts, queue changes, body and answer in one transaction
+ *   reserve   one statement checks fence and gate, takes the key, and keeps what comes with the facts as an `append_intent`
+ *   append    the facts, there, on the exact version: from here on they are true. Messages of one line go one by one
+ *   copy      the same entries here: facts, queue changes, body and answer in one transaction
  *
- * The copy has the primary key (stream, version): it can be made again, by whoever finds that it is missing, and is made once. `catchUp`
- * makes it: before a message is loaded, when an append meets a copy that is behind, and by the follower (followStreams.ts). It decides
- * the queue change of the facts again with the domain's function, so nothing stored can disagree with them. docs/decisions/0005 has the
- * crashes.
+ * The primary key (stream, version) makes a copy repeatable. `catchUp` makes missing ones: before a load, when an append meets a copy that
+ * is behind, and in the follower. It decides queue changes again from the facts, so that nothing stored disagrees with them.
  */
 import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Result } from "effect"
@@ -41,13 +38,12 @@ const versionsStatement = prepared`select u.id, v.version from unnest($1::uuid[]
 
 const STREAMS_AT_ONCE = 32
 
-/** An append as it is kept while its facts are on their way. */
 export interface Intent {
   readonly writing: string
   readonly entry: Append
 }
 
-/** What is kept of an entry: the rest is decided anew from its facts. */
+/** The stored part of an entry; the rest is decided anew from its facts. */
 const keptOf = ({ expected, facts, at, actor, opening, response }: Append) => ({
   ...{ expected, facts: facts.map(toRecorded), at: DateTime.toEpochMillis(at), actor, response },
   opening: opening === null ? null : { ...opening, idempotency: null }
@@ -68,14 +64,14 @@ const writingOf = ({ messageId, expected, at, actor, facts }: Append, writing: s
   facts: facts.map((fact) => ({ ...toRecorded(fact), forgettable: null }))
 })
 
-/** What only the reservation checks. */
+/** Without fence, gate and key, which the reservation checked. */
 const copyOf = (entry: Append): Append => ({
   ...entry,
   ...{ fence: null, gate: null },
   opening: entry.opening === null ? null : { ...entry.opening, idempotency: null }
 })
 
-/** Whether it has anything that does not stand in the streams. */
+/** True when an entry brings more than its facts. */
 const isKept = ({ opening, response, actor, facts }: Append) =>
   opening !== null ||
   response !== null ||
@@ -119,10 +115,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
     })
   })
 
-  /**
-   * Copies what is there and not here. A message whose facts are no lawful history is left to `unlawful`. Answers the messages that are
-   * there and that PostgreSQL does not know.
-   */
+  /** Copies facts that are missing here. Answers messages whose streams begin without an intent, which are unknown here. */
   const catchUp = Effect.fnUntraced(function* (
     ids: ReadonlyArray<MessageId>,
     unlawful: (id: MessageId, version: StreamVersion, defect: unknown) => Effect.Effect<void, StoreUnavailable> = (
@@ -154,7 +147,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
     for (const tail of tails) {
       const [{ messageId, expected: from, writing: first }] = tail as [Writing]
       const stream = known.get(messageId) ?? { version: 0, facts: [] }
-      // A stream that begins without an intent is another installation's, or was forgotten here.
+      // Another installation's, or forgotten here.
       if (from === 0 && !intents.has(first)) {
         strangers.add(messageId)
         continue
@@ -179,7 +172,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
       )
       found.push(entries)
     }
-    // The first writings of all, in the order of `ids`, then the second ones: one entry of a stream in each.
+    // The first writings of all, then the second ones: one entry of a stream in each.
     for (let n = 0; ; n++) {
       const entries = found.flatMap((each) => each[n] ?? [])
       if (entries.length === 0) break
@@ -190,7 +183,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
     return strangers
   })
 
-  /** Appends what was reserved to open these messages and is not there: each is stored then. */
+  /** Appends reserved openings of these messages that are missing there. */
   const complete = Effect.fnUntraced(function* (ids: ReadonlyArray<MessageId>) {
     if (ids.length === 0) return
     const rows = yield* unavailable(lookups.rows(openingsStatement, [ids]))
@@ -202,7 +195,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
     yield* catchUp(intents.map(({ entry }) => entry.messageId))
   })
 
-  /** What was reserved, in its order: appended there and copied here. */
+  /** Appends reserved intents there, in order, and copies them here. */
   const appendReserved = Effect.fnUntraced(function* (reserved: ReadonlyArray<Intent>) {
     const answers = new Map<Intent, "Appended" | "VersionConflict" | "Removed">()
     const lines = Map.groupBy(reserved, (intent) => lineOf(intent.entry) ?? intent)
@@ -269,7 +262,7 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
       messages.map(({ entry }) => JSON.stringify(keptOf(entry)))
     ])
   })
-  /** Events that are stored have their messages from then on, though a store that does not answer gets them later. */
+  /** Stored events owe their messages: a store that does not answer gets them later. */
   const publish: Events["Service"]["publish"] = Effect.fnUntraced(function* (events: ReadonlyArray<NewEvent>) {
     const results: ReadonlyArray<PublishResult> = yield* unavailable(owe(events))
     const messages = events.flatMap((event, n) => (results[n]!.type === "Published" ? event.messages : []))
@@ -295,14 +288,12 @@ export const overStreams = Effect.fnUntraced(function* (local: EventStore["Servi
 const versionAfter = (entries: ReadonlyArray<Append>, from: StreamVersion) =>
   entries.reduce((_, { expected, facts }) => expected + facts.length, from)
 
-/** Another process took the append for one that nobody finishes, and ended its stream (followStreams.ts). */
+/** The follower took the append for abandoned and ended its stream. */
 const givenUp = () =>
   new StoreUnavailable({ cause: "the message was given up", says: "the message was given up before it was stored" })
 
-/** One message has one: its id. */
 const openingOf = ({ messageId }: Append): string => messageId
 
-/** Messages of one line enter it in the order in which they were appended there. */
 const lineOf = ({ queue }: Append): string | null => (queue?.line == null ? null : `${queue.lane}/${queue.line}`)
 
 /** The indices of entries, in rounds: two entries of one stream, or with one key, are never in the same round. */

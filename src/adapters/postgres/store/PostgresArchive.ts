@@ -1,4 +1,3 @@
-/** The log of all facts in the order of its primary key, and a way to write it as it was elsewhere. */
 import { DateTime, Effect, BigInt as Integers, Layer, Order } from "effect"
 import type { StoreUnavailable } from "../../../application/errors.ts"
 import { Archive, type ArchivedFact, NotContinued } from "../../../application/ports/Archive.ts"
@@ -17,7 +16,7 @@ const facts = `select ${wholeColumns} from ${logged}`
 const byStreamStatement = prepared`${facts} where (e.stream_id, e.version) > ($1::uuid, $2::int) order by e.stream_id, e.version limit $3`
 const streamsStatement = prepared`${facts} where e.stream_id = any ($1::uuid[]) order by e.stream_id, e.version`
 const restorationsStatement = prepared`select noticed_at, saved_at from restoration order by nth`
-// `wrong` refuses what does not follow; the primary key refuses the second of two racers.
+// `wrong` are facts that don't continue their stream; the primary key refuses the second of two racers.
 const restoreStatement = prepared`with fact as materialized (
       select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])
         with ordinality f(stream_id, stream, journal, version, at_ms, actor, name, data, forgettable, whole_actor, org, n)
@@ -58,7 +57,7 @@ const orgIdIn = (data: string): string | null => {
   return typeof said?.orgId === "string" ? said.orgId : null
 }
 
-/** Of each fact: the org whose audit lists it, and "" where a row that is there already says it. */
+/** For each fact the org whose audit lists it, and "" where a stored row says it. */
 const orgsIn = (facts: ReadonlyArray<ArchivedFact>): ReadonlyArray<string | null> => {
   const firsts = new Map<string, string | null>()
   return facts.map((fact) => {
@@ -76,7 +75,6 @@ const orgsIn = (facts: ReadonlyArray<ArchivedFact>): ReadonlyArray<string | null
   })
 }
 
-/** The consents whose last fact is a withdrawal. */
 const withdrawnIn = (facts: ReadonlyArray<ArchivedFact>): ReadonlyArray<string> =>
   [...new Map(facts.map(({ stream, name }) => [stream, name]))].flatMap(([stream, name]) =>
     name === "ConsentWithdrawn@1" ? [stream] : []
@@ -126,7 +124,6 @@ export const layer = Layer.effect(
 
     return Archive.of({
       order,
-      // What `continue_log` wrote down at the starts that found the database restored.
       restorations: reading(
         lookups.query<{ noticed_at: DateTime.Utc; saved_at: DateTime.Utc }>(restorationsStatement, []),
         (rows) => rows.map(({ noticed_at: noticedAt, saved_at: savedAt }) => ({ noticedAt, savedAt }))
@@ -145,7 +142,7 @@ export const layer = Layer.effect(
   })
 )
 
-/** Facts that are restored are written where the truth is first: they are nobody's there until they are here. */
+/** Writes restored facts to the streams first: the follower passes over them until they are here. */
 export const layerOverStreams = Layer.effect(
   Archive,
   Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * Streams in PostgreSQL. An append is one call of `append` for everybody who is waiting at that
- * moment (see groupCommit.ts): facts, queue changes, bodies and idempotency keys commit together.
+ * Streams in PostgreSQL. A call of `append` serves all waiting callers (groupCommit.ts): facts, queue changes, bodies and idempotency keys
+ * commit together.
  */
 import { DateTime, Effect, Layer, Result } from "effect"
 import { type Append, type AppendResult, EventStore, type Position } from "../../../application/ports/EventStore.ts"
@@ -16,7 +16,7 @@ import { logged, loggedOf, wholeColumns } from "./logged.ts"
 
 type EventRow = ReadonlyArray<string | null>
 
-/** A fact this release cannot read is a bug or a downgrade, not a state to recover from. */
+/** Throws on a fact that this release can't read: a bug, or a downgrade. */
 const storedFact = ([version, atMs, actor, name, data, forgettable]: EventRow): StoredFact => ({
   version: Number(version),
   at: DateTime.makeUnsafe(Number(atMs)),
@@ -26,23 +26,22 @@ const storedFact = ([version, atMs, actor, name, data, forgettable]: EventRow): 
 
 const factsIn = (rows: ReadonlyArray<EventRow>) => rows.map(storedFact)
 
-/** Of the facts of one stream, in order. */
 const streamOf = (facts: ReadonlyArray<StoredFact>) => ({ version: facts.at(-1)?.version ?? 0, facts })
 
 const columns = `e.version, (extract(epoch from e.at) * 1000)::bigint, coalesce(d.actor, e.actor), e.name, e.data,
     case when m.id is null then d.data else m.data end`
 const loadStatement = prepared`select ${columns} from ${logged} where e.stream_id = $1 order by e.version`
-// Stream by stream, by the key: for all together the planner may read the whole table.
+// By the key of each stream: for all together the planner may read the whole table.
 const loadManyStatement = prepared`select each_fact.*, asked.id from unnest($1::uuid[]) asked(id)
     cross join lateral (select ${columns} from ${logged} where e.stream_id = asked.id order by e.version) each_fact
     order by asked.id, each_fact.version`
 const readAllStatement = prepared`select ${wholeColumns} from ${logged}
     where (e.tx, e.position) > ($1::bigint, $2::bigint) and e.tx < (select log_end())
     order by e.tx, e.position limit $3`
-// Not below log_end(): a reader lacks what it must wait for, too.
+// Also beyond log_end(): a reader lacks that, too.
 const unreadSinceStatement = prepared`select (extract(epoch from at) * 1000)::bigint from event
     where (tx, position) > ($1::bigint, $2::bigint) order by tx, position limit 1`
-// Counting takes a second for some ten million rows; beyond, what vacuum last found is near enough.
+// Counting ten million rows takes a second; beyond, vacuum's figure is near enough.
 const extentStatement = prepared`select head.tx, head.position,
       case when known.facts < 10000000 then (select count(*) from event) else known.facts end
     from (select reltuples::bigint as facts from pg_class where oid = 'event'::regclass) known
@@ -55,7 +54,6 @@ const placeOf = (after: Position | null) => (after === null ? ["0", "0"] : after
 
 const acceptedUnderStatement = prepared`select message_id, request_hash from idempotency where org_id = $1 and key = $2`
 
-/** Which message a request with this key was accepted as. */
 export const acceptedUnder = (lookups: Connections) => (orgId: OrgId, key: string) =>
   reading(lookups.rows(acceptedUnderStatement, [orgId, key]), ([row]) =>
     row === undefined ? null : { messageId: row[0] as MessageId, requestHash: row[1]! }

@@ -1,9 +1,7 @@
 /**
- * Follows the streams of messages elsewhere, one process at a time, and copies what the appending process did not: it died in between, or
- * PostgreSQL did not answer. Nearly always the copy is there, and a step costs two statements, however many facts it has.
- *
- * A message whose facts can't be read, or are no lawful history, is parked, and the follower goes on. The position may be behind what
- * was copied, but never beyond: a copy that is there is not made again.
+ * Follows the streams of messages elsewhere, one process at a time, and copies facts that the appending process did not. A step costs two
+ * statements when the copies are there, as nearly always. Messages with unreadable or unlawful facts are parked. The position is never
+ * beyond the copies.
  */
 import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
@@ -17,13 +15,12 @@ import { Postgres, prepared, QueryFailed, reading, unavailable } from "../Postgr
 import type { overStreams } from "./EventStoreOverStreams.ts"
 
 const LEASE_MS = 10_000
-/** Well within the lease. */
 const STAY_MS = 5_000
 const PAUSE_MS = 5_000
-/** Whoever appended copies the facts within this time, and one big step is cheaper than two small ones. */
+/** Appending processes copy within this time, and one big step is cheaper than two small ones. */
 const STEP_MS = 100
 const FINISH_EVERY_MS = 5_000
-/** No append takes so long: whoever began it is gone, or stands still and will find its message stored, or given up. */
+/** Longer than any append of a living process. */
 const OWED_AFTER = "6 seconds"
 const GIVEN_UP_AFTER = "1 minute"
 const AT_ONCE = 200
@@ -33,7 +30,7 @@ const stayStatement = prepared`update stream_follower
     set holder = $1, lease_until = statement_timestamp() + ${LEASE_MS} * interval '1 millisecond'
     where holder = $1 or lease_until < statement_timestamp() returning position`
 const leaveStatement = prepared`update stream_follower set lease_until = '-infinity' where holder = $1`
-// Of our messages: those of others have neither facts nor an intent here.
+// Messages of other installations have neither facts nor an intent here.
 const behindStatement = prepared`select u.id from unnest($1::uuid[], $2::int[]) with ordinality u(id, version, n)
     where not exists (select from event e where e.stream_id = u.id and e.version = u.version)
       and (exists (select from event e where e.stream_id = u.id and e.version = 1)
@@ -49,12 +46,11 @@ const finishedStatement = prepared`with gone as (delete from append_intent where
 const forgottenStatement = prepared`select message_id from forgotten_stream limit ${AT_ONCE}`
 const forgotStatement = prepared`delete from forgotten_stream where message_id = any ($1::uuid[])`
 
-/** PostgreSQL can't store the value, however often it is asked. */
+/** PostgreSQL can't store the value. */
 const isRefused = (cause: unknown) => cause instanceof QueryFailed && cause.code?.startsWith("22") === true
 
 type Over = Effect.Success<ReturnType<typeof overStreams>>
 
-/** Runs until interrupted. */
 export const followStreams = Effect.fnUntraced(function* ({ catchUp, complete }: Pick<Over, "catchUp" | "complete">) {
   const streams = yield* Streams
   const parked = yield* Parked
@@ -73,12 +69,12 @@ export const followStreams = Effect.fnUntraced(function* ({ catchUp, complete }:
   const step = Effect.fnUntraced(function* ({ versions, writings, position }: Heard) {
     const seen = [[...versions.keys()], [...versions.values()]]
     const behind = yield* reading(reads.rows(behindStatement, seen), idsOf)
-    // One that PostgreSQL refuses must not keep the others.
+    // One by one where PostgreSQL refuses one.
     yield* Effect.catch(copyAll(behind), () => Effect.forEach(behind, copyOne, { discard: true }))
     yield* unavailable(durable.rows(passStatement, [holder, position, writings]))
   })
 
-  /** Appends whose process is gone: what is there is copied, what is owed is appended, and the rest is given up for good. */
+  /** Ends appends of processes that are gone: copies facts that are there, appends owed ones, gives up the rest. */
   const finish = Effect.gen(function* () {
     const rows = yield* unavailable(reads.rows(unfinishedStatement, []))
     if (rows.length === 0) return
@@ -119,7 +115,6 @@ export const followStreams = Effect.fnUntraced(function* ({ catchUp, complete }:
     }
   })
 
-  // Others need not wait for the lease.
   yield* Effect.addFinalizer(() => Effect.ignore(queue.rows(leaveStatement, [holder])))
   return yield* background(
     "following the streams of messages",

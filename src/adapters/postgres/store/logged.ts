@@ -1,19 +1,18 @@
-/** A row of the log as the fact it is: what to select, in this order, and how to read it. */
 import { DateTime } from "effect"
 import type { LoggedFact } from "../../../application/ports/EventStore.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { streamOf } from "../../../domain/streams.ts"
 
-/** The kept part. */
+/** Without forgettable parts. */
 export const loggedColumns =
   "e.stream_id, e.stream, e.version, (extract(epoch from e.at) * 1000)::bigint, e.actor, e.name, e.data, e.tx, e.position, null"
 
-/** The whole fact, of `logged`. */
+/** Columns of `logged`. */
 export const wholeColumns = loggedColumns
   .replace("e.actor", "coalesce(d.actor, e.actor)")
   .replace(", null", ", case when m.id is null then d.data else m.data end")
 
-/** Facts with their forgettable parts: of the first fact of a message it is the whole in its row. */
+/** Facts with forgettable parts: that of a message's first fact is the whole fact in its row. */
 export const logged = `event e left join detail d on d.stream_id = e.stream_id and d.version = e.version
     left join message m on m.id = e.stream_id and e.version = 1`
 

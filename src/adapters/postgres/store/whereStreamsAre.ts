@@ -1,6 +1,5 @@
 /**
- * One database, one place for the streams of its messages. A start that expects them elsewhere than they are would take every message for
- * one that never was; it is refused.
+ * Refuses a start that expects the streams of messages elsewhere than they are: it would take every message for unknown.
  */
 import { Effect, Layer, Schema } from "effect"
 import { Postgres, unavailable, unprepared } from "../Postgres.ts"
@@ -10,7 +9,6 @@ export class StreamsElsewhere extends Schema.TaggedError<StreamsElsewhere>()("St
 }) {}
 
 const hereStatement = unprepared`select from stream_follower`
-// A database without messages may have its streams in either.
 const beginStatement = unprepared`insert into stream_follower (one)
     select true where not exists (select from event where stream is null) on conflict do nothing`
 const elsewhereStatement = unprepared`select where not exists (select from stream_follower)`
