@@ -1,5 +1,5 @@
 /** Every port of the store over one set of connections. */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { EventStore } from "../../application/ports/EventStore.ts"
 import { Events } from "../../application/ports/Events.ts"
 import * as PostgresQueue from "./deliver/PostgresQueue.ts"
@@ -35,9 +35,34 @@ import * as PostgresDerivedRows from "./store/PostgresDerivedRows.ts"
 import * as PostgresEventStore from "./store/PostgresEventStore.ts"
 import * as PostgresJournals from "./store/PostgresJournals.ts"
 import * as PostgresMessageData from "./store/PostgresMessageData.ts"
-import * as WhereStreamsAre from "./store/whereStreamsAre.ts"
 
 export type Options = Postgres.Options & PostgresDestinations.Options
+
+class StreamsElsewhere extends Schema.TaggedError<StreamsElsewhere>()("StreamsElsewhere", {
+  message: Schema.String
+}) {}
+
+const hereStatement = Postgres.unprepared`select from stream_follower`
+const beginStatement = Postgres.unprepared`insert into stream_follower (one)
+    select true where not exists (select from event where stream is null) on conflict do nothing`
+const elsewhereStatement = Postgres.unprepared`select where not exists (select from stream_follower)`
+
+/** Refuses a start that expects the streams of messages elsewhere than they are: it would take every message for unknown. */
+const expectStreams = (where: "here" | "elsewhere") =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { durable } = yield* Postgres.Postgres
+      if (where === "elsewhere") yield* Postgres.unavailable(durable.rows(beginStatement, []))
+      const found = yield* Postgres.unavailable(durable.rows(where === "here" ? hereStatement : elsewhereStatement, []))
+      if (found.length === 0) return
+      return yield* new StreamsElsewhere({
+        message:
+          where === "here"
+            ? "the messages of this database have their streams in EventStoreDB: set EVENTSTORE_URL"
+            : "the messages of this database have their streams in it, not in EventStoreDB: unset EVENTSTORE_URL"
+      })
+    })
+  )
 
 const beside = (options: Options) =>
   Layer.mergeAll(
@@ -76,7 +101,7 @@ export const layer = (options: Options) =>
     PostgresEventStore.layer,
     PostgresArchive.layer,
     PostgresEvents.layer,
-    WhereStreamsAre.expect("here")
+    expectStreams("here")
   ).pipe(Layer.provide(connected(options)))
 
 const storesOverStreams = (follows: boolean) =>
@@ -90,7 +115,7 @@ const storesOverStreams = (follows: boolean) =>
 
 export const layerOverStreams = (options: Options) =>
   Layer.mergeAll(beside(options), storesOverStreams(true), PostgresArchive.layer).pipe(
-    Layer.provide(WhereStreamsAre.expect("elsewhere")),
+    Layer.provide(expectStreams("elsewhere")),
     Layer.provide(connected(options))
   )
 
@@ -112,6 +137,6 @@ export const truth = (options: Postgres.Options) =>
 /** Follows nothing. */
 export const truthOverStreams = (options: Postgres.Options) =>
   Layer.mergeAll(besideTruth, storesOverStreams(false), PostgresArchive.layerOverStreams).pipe(
-    Layer.provide(WhereStreamsAre.expect("elsewhere")),
+    Layer.provide(expectStreams("elsewhere")),
     Layer.provide(connected(options))
   )

@@ -11,7 +11,7 @@ export const ROWS_MAX = 10_000
 
 type Conditions<Filter> = ReadonlyArray<readonly [keyof Filter, string]>
 
-export interface Searched {
+interface Searched {
   /** Conditions that one index answers. */
   readonly found: ReadonlyArray<string>
   /** Conditions on each of its rows. */

@@ -4,7 +4,7 @@
  *
  * A session keeps the plans of a function for all callers: a function with several callers has an entry of its own.
  */
-export type Planning = Readonly<Record<string, string>>
+type Planning = Readonly<Record<string, string>>
 
 const byIndex: Planning = {
   enable_seqscan: "off",

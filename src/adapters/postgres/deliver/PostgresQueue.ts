@@ -71,7 +71,7 @@ export const layer = Layer.effect(
       return { batch: batch as BatchId, ...claimedOf(JSON.parse(messages!) as ReadonlyArray<ClaimedRow>) }
     })
 
-    // Durable: its holder tells of the move, and a message must not wait under two times.
+    // Durable: a fact tells of the move, and a message must not wait under two times.
     const claimOne = (
       worker: string,
       { messageId, lane, dueAt }: Pick<AbandonedMessage, "messageId" | "lane" | "dueAt">,
@@ -82,7 +82,7 @@ export const layer = Layer.effect(
         (rows) => (rows[0]?.[0] ?? null) as BatchId | null
       )
 
-    // Durable: its worker crosses these messages off, and will release the batch without them.
+    // Durable: the worker releases the batch without these messages.
     const putBack = (batch: BatchId, messages: ReadonlyArray<MessageId>) =>
       unavailable(durable.rows(putBackStatement, [batch, literal(messages)])).pipe(Effect.andThen(pulse.wake("queue")))
 
@@ -157,9 +157,9 @@ type ClaimedRow = readonly [
   epoch: number,
   attempt: number,
   queued: Record<string, unknown>,
-  /** 1: it is large. */
+  /** 1: large. */
   body: string | 1 | null,
-  /** Absent where there is nothing to say about the lane. */
+  /** Absent for plain lanes. */
   terms?: readonly [
     generation: number | null,
     circuitMode: ClaimTerms["circuitMode"],
@@ -181,7 +181,7 @@ const termsOf = ([generation, circuitMode, inFlightMax, isRateLimited]: Required
   inFlightMax
 })
 
-/** One first fact that can't be read must not keep the others from their worker. */
+/** Splits off messages whose first fact can't be read. */
 const claimedOf = (rows: ReadonlyArray<ClaimedRow>): Omit<Claim, "batch"> => {
   try {
     return { messages: rows.map(claimed) }

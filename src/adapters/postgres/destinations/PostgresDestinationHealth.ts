@@ -1,4 +1,3 @@
-/** The projection `health` in rows, written by `project_health`. */
 import { Effect, Layer } from "effect"
 import { DestinationHealth, type HealthState } from "../../../application/ports/DestinationHealth.ts"
 import { type HealthBucket, KEPT_MS } from "../../../domain/delivery/health.ts"

@@ -1,4 +1,3 @@
-/** Erasures as rows, carried out by the functions erase_streams and erase_requests. */
 import { DateTime, Duration, Effect, Layer } from "effect"
 import { OWN_KEYS } from "../../../application/accept/acceptMessage.ts"
 import { CommandedBy } from "../../../application/commandedBy.ts"

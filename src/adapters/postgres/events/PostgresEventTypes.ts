@@ -1,4 +1,3 @@
-/** The catalogue of event types: one row each, changed together with the fact of the change. */
 import { randomUUID } from "node:crypto"
 import { Cache, DateTime, Duration, Effect, Exit, Layer } from "effect"
 import { type EventType, type EventTypeDefinition, EventTypes } from "../../../application/ports/EventTypes.ts"
@@ -30,14 +29,13 @@ const archiveStatement = prepared`with changed as (
     select ${columns}, ${appendToJournalSql(3)} as noted from changed`
 const getStatement = prepared`select ${columns} from event_type where org_id = $1 and name = $2`
 const enforcedStatement = prepared`select exists (select 1 from event_type where org_id = $1 and enforce and archived_at is null) as enforced`
-// A beginning is fulfilled by any name that begins so.
+// Any name with this beginning fulfils it.
 const unfulfilledStatement = prepared`select w.wish from unnest($2::text[]) w(wish)
     where w.wish <> '${ALL}' and exists (select 1 from event_type where org_id = $1 and enforce and archived_at is null)
       and not exists (
         select 1 from event_type t where t.org_id = $1 and t.archived_at is null
           and (t.name = w.wish or (w.wish like '%*' and starts_with(t.name, left(w.wish, -1)))))`
 
-/** As long as an address of a message may be old. */
 const FRESH = Duration.millis(900)
 const REMEMBERED = 10_000
 
@@ -69,7 +67,6 @@ export const layer = Layer.effect(
       timeToLive: (exit) => (Exit.isSuccess(exit) ? FRESH : Duration.zero)
     })
 
-    /** One change with its fact. */
     const write = Effect.fnUntraced(function* (
       statement: Statement,
       id: string,
@@ -81,7 +78,7 @@ export const layer = Layer.effect(
       const rows = yield* unavailable(
         durable.query<EventType & { readonly noted: "" }>(statement, [id, ...values(DateTime.formatIso(now)), ...facts])
       )
-      // Whether a catalogue is enforced is an answer about each of its types.
+      // All entries: a change may enforce the org's catalogue.
       yield* Cache.invalidateAll(entries)
       if (rows[0] === undefined) return null
       const { noted: _, ...type } = rows[0]

@@ -74,7 +74,7 @@ export const publishedEvent = ({ id, fact, at, actor, body, idempotency }: NewEv
 
 export const weightOf = ({ messages, body }: NewEvent): number => 1 + messages.length + weightOfText(body)
 /** Enough for every batch of `publishEvents`; a heavier event goes alone. */
-export const WEIGHT_MAX = 4_000
+const WEIGHT_MAX = 4_000
 
 const isRow = (row: ReadonlyArray<string | null>): row is readonly [string, string, string | null] => row[0] !== null
 
@@ -113,7 +113,7 @@ export const publishingBy = (
 
 const UNIQUE_VIOLATION = "23505"
 
-export const readsOf = ({
+const readsOf = ({
   durable,
   lookups,
   reads

@@ -28,13 +28,13 @@ const revokeStatement = prepared`with key as (
     )
     select key.id, ${appendToJournalSql(4)} from key`
 
-/** Shorter than the second within which a revoked key must be refused everywhere. */
+/** Below the second within which a revoked key is refused everywhere. */
 const FRESH_MS = 900
 const KEPT = 10_000
 
 const USES_EVERY = "1 minute"
 
-/** Keys by the hash of their text. Every request asks, so answers are remembered for a moment; refusals are not. */
+/** Remembers keys for a moment, but no refusals. */
 export const layer = Layer.effect(
   ApiKeys,
   Effect.gen(function* () {
@@ -74,7 +74,7 @@ export const layer = Layer.effect(
         durable.query(usedStatement, [ids, times.map((time) => DateTime.formatIso(DateTime.makeUnsafe(time)))])
       )
     })
-    // What a failed write loses is one minute's knowledge.
+    // A failed write loses one minute.
     yield* Effect.ignore(storeUses).pipe(Effect.delay(USES_EVERY), Effect.forever, Effect.forkScoped)
     yield* Effect.addFinalizer(() => Effect.ignore(storeUses))
 

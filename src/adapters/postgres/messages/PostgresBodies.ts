@@ -20,7 +20,6 @@ const eraseStatement = prepared`with bodies as (
 
 type ResponseRow = ReadonlyArray<string | null>
 
-/** Bodies in `message`, answers in `detail`. */
 export const layer = Layer.effect(
   Bodies,
   Effect.gen(function* () {

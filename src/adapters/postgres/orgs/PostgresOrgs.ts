@@ -1,4 +1,3 @@
-/** What is set for orgs, and what each has: destinations by their rows, messages by the counters of the list. */
 import { Clock, DateTime, Effect, Layer } from "effect"
 import { type Org, type OrgSettings, Orgs, unset } from "../../../application/ports/Orgs.ts"
 import type { OrgId } from "../../../domain/ids.ts"

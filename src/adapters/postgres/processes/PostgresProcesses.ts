@@ -70,8 +70,7 @@ const oldestTransactionStatement = prepared`select kind, pid, name, database, si
     where since is null or since < clock_timestamp() - $1::float8 * interval '1 millisecond'
     order by since nulls last limit 1`
 
-// The first waiting message of each lane that has due work: an index probe a lane. The counts of messages come from the
-// lists, which count as they go: counting what waits would read all of it.
+// An index probe a lane with due work; counts of messages come from message_count.
 const countsStatement = prepared`select
     (select coalesce(json_object_agg(channel, waiting), '{}') from (
       select channel, sum(count)::float8 as waiting from message_count

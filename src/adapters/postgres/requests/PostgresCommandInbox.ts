@@ -4,7 +4,7 @@ import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
 
 const takeStatement = prepared`select seen, tx, n, id, org_id, type, key, request, traceparent from take_commands($1::uuid, $2::int, $3::pg_snapshot, $4::int)`
-// The id says when: it is a UUIDv7, made by the call.
+// The time of a UUIDv7.
 const waitingSinceStatement = prepared`select ('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint from sql_command order by tx, n limit 1`
 const settleStatement = prepared`select settle_commands($1::xid8[], $2::bigint[], $3::int[], $4::text[], $5::int[], $6::uuid[])`
 const refusedColumns = `id, org_id as "orgId", type, key, request::text, problem::text, at`
@@ -13,7 +13,6 @@ const unpublishedStatement = prepared`select ${refusedColumns} from refused_comm
     where not published and at > clock_timestamp() - interval '1 day' order by at limit $1`
 const markPublishedStatement = prepared`update refused_command set published = true where id = any ($1::uuid[])`
 
-/** Rows of a table of its own; a row of another one is the lease. */
 export const layer = Layer.effect(
   CommandInbox,
   Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Deletes by arrays of ids. A cursor is the JSON of the place that was looked at last: org, time and id of a message; time and id of an event. */
+/** Deletes by arrays of ids. A cursor is JSON: org, time and id of the last message, or time and id of the last event. */
 import { DateTime, Effect, Layer } from "effect"
 import { type Before, type EndedMessage, Retention } from "../../../application/ports/Retention.ts"
 import { journalsOf } from "../../../domain/destination/changes.ts"
@@ -12,7 +12,7 @@ const NOBODY = "00000000-0000-0000-0000-000000000000"
 const DEAD = ["FAILED", "DEAD_LETTER", "SENT"]
 const texts = (values: ReadonlyArray<string>) => values.map((value) => `'${value}'`).join(", ")
 
-/** The place in the log that every follower has passed, but for those that have stood still for a day. */
+/** The place in the log that all followers passed, except those that stood still for a day. */
 const passed = `select split_part(f.position, ':', 1)::bigint as tx, split_part(f.position, ':', 2)::bigint as position from (
       select coalesce(position, '0:0') as position from projection where moved_at > statement_timestamp() - interval '1 day'
       union all select f.position from (select coalesce(position, '0:0') as position from follower where begun) f where not exists (
@@ -22,7 +22,6 @@ const passed = `select split_part(f.position, ':', 1)::bigint as tx, split_part(
 const unread = (stream: string) =>
   `exists (select from event e cross join passed p where e.stream_id = ${stream} and (e.tx, e.position) > (p.tx, p.position))`
 
-/** An org's own days, or those of all. */
 const endOf = (days: string, all: string) =>
   `coalesce($1::timestamptz - case when o.retention ->> '${days}' is not null then
       least((o.retention ->> '${days}')::float8, $2::float8) * interval '1 day' end, ${all}::timestamptz)`

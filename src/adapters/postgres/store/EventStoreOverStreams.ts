@@ -38,7 +38,7 @@ const versionsStatement = prepared`select u.id, v.version from unnest($1::uuid[]
 
 const STREAMS_AT_ONCE = 32
 
-export interface Intent {
+interface Intent {
   readonly writing: string
   readonly entry: Append
 }

@@ -1,4 +1,3 @@
-/** The rows of the queue and of the list projection, looked at from outside and made again. */
 import { DateTime, Effect, Layer, Schema } from "effect"
 import {
   type ComparedMessage,
@@ -17,9 +16,8 @@ import { streamIdOf } from "./PostgresJournals.ts"
 
 const isoOf = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 const liveGeneration = "(select generation from projection where name = 'messages' and live)"
-// One statement, so all it answers is of one moment. A batch names messages it has settled until it is released:
-// only the version tells whether one is still in its hands. A row that a worker put back may carry a later version than the one
-// with which the message began to wait, for receipts and erasures move nobody.
+// One statement, hence one snapshot. A batch names settled messages until its release: the version tells which it still holds. A row that
+// was put back may carry a later version than the one with which the message began to wait.
 const compareStatement = prepared`with asked as materialized (
       select * from unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::int[], $8::int[], $9::int[], $10::boolean[])
         a(id, read, place, lane, line, due_ms, version, epoch, attempt, dead)

@@ -1,6 +1,5 @@
 /**
- * Journals in the same log as messages. The name of a journal becomes its stream id by UUIDv5, so one primary
- * key decides all races; the name itself stands beside the fact for people and for the feed.
+ * Journals in the log of messages. A journal's stream id is the UUIDv5 of its name, so that one primary key decides all races.
  */
 import { createHash } from "node:crypto"
 import { DateTime, Effect, Layer } from "effect"
@@ -14,11 +13,10 @@ const columns = `e.version, (extract(epoch from e.at) * 1000)::bigint, e.name, e
     from event e left join detail d on d.stream_id = e.stream_id and d.version = e.version`
 const loadStatement = prepared`select ${columns} where e.stream_id = $1 and e.version > $2 order by e.version limit $3`
 const lastStatement = prepared`select ${columns} where e.stream_id = $1 order by e.version desc limit 1`
-// The first fact of a journal names its org, and later ones need not.
+// Only the first fact of a journal must name its org.
 const ORG =
   "case fact.org when '' then (select org_id from event where stream_id = $1 and version = 1) else fact.org end"
-// The `where` refuses a stale or impossible `expected`; the primary key refuses the second of two racers, and
-// with the first of its rows refused none of an append is written (see the count).
+// The `where` refuses a wrong `expected`, the primary key the second of two racers; without its first row none of an append is written.
 const appendStatement = prepared`with fact as (
       select f.name, f.data, f.forgettable, f.org, f.n
       from unnest($4::text[], $5::text[], $10::text[], $8::text[]) with ordinality f(name, data, forgettable, org, n)
@@ -43,10 +41,9 @@ const appendStatement = prepared`with fact as (
     select version from head`
 const openStatement = prepared`select stream from withdrawal limit $1`
 
-/** Chosen once, at random; never to change. */
+/** Random; never to change. */
 const NAMESPACE = Buffer.from("6d1f7c1c5b0e4b6f9c5b2a0e8f4d3c21", "hex")
 
-/** UUIDv5 of the journal's name. */
 export const streamIdOf = (journal: JournalName): string => {
   const bytes = createHash("sha1").update(NAMESPACE).update(journal).digest().subarray(0, 16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x50

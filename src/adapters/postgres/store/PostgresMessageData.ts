@@ -1,4 +1,3 @@
-/** Bodies, answers and idempotency keys of many messages or events at once. */
 import { Effect, Layer } from "effect"
 import type { UsedKey } from "../../../application/ports/EventStore.ts"
 import { type DataOfEvent, type DataOfMessage, MessageData } from "../../../application/ports/MessageData.ts"
@@ -50,7 +49,6 @@ const restoreEventsStatement = prepared`with keys as (
 
 type Row = ReadonlyArray<string | null>
 
-/** Null for a message that has none. */
 const dataOf = ([id, body, org, key, hash, answers, event, queued]: Row): DataOfMessage | null => {
   if (queued == null && key == null && answers == null) return null
   return {

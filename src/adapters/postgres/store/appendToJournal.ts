@@ -1,6 +1,5 @@
 /**
- * Facts that commit with the change they tell of. The change is a statement's CTE, and its facts are noted for each
- * row that it answers: where nothing was changed there is no row and no fact.
+ * Facts that commit with their change, a statement's CTE: where it answers no row there is no fact.
  */
 import { DateTime, Effect } from "effect"
 import { CommandedBy } from "../../../application/commandedBy.ts"
@@ -32,7 +31,6 @@ export const appendToJournalValues = (
   facts.map(orgTold)
 ]
 
-/** The parameters of `appendToJournalSql`, for what somebody changes about a destination or key. */
 export const configurationFactValues = Effect.fnUntraced(function* (
   journal: JournalName,
   facts: ReadonlyArray<ConfigurationFact>,

@@ -4,7 +4,7 @@ import type { MessageId } from "../../../domain/ids.ts"
 import { streamOf } from "../../../domain/streams.ts"
 
 /** Without forgettable parts. */
-export const loggedColumns =
+const loggedColumns =
   "e.stream_id, e.stream, e.version, (extract(epoch from e.at) * 1000)::bigint, e.actor, e.name, e.data, e.tx, e.position, null"
 
 /** Columns of `logged`. */
