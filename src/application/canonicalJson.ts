@@ -39,3 +39,5 @@ const canonicalNumber = (source: string): string => {
   if (short === "") return "0"
   return `${sign}${short}e${BigInt(power) - BigInt(fraction.length) + BigInt(digits.length - short.length)}`
 }
+
+export const sortedEntries = (record: object) => Object.entries(record).toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -27,8 +27,5 @@ export const entryOf = (
     queue = queueChange(message, fact, after) ?? queue
     message = after
   }
-  return {
-    entry: { messageId: id, expected, facts, at, actor, queue, fence, gate, opening, response },
-    after: message
-  }
+  return { entry: { messageId: id, expected, facts, at, actor, queue, fence, gate, opening, response }, after: message }
 }

@@ -10,7 +10,7 @@ import type { ChannelName, DestinationId, MessageId, OrgId, ReplayId } from "../
 import { decide, initial } from "../../domain/message/decider.ts"
 import { detailsOf, type MessageDetails, type MessageQueued } from "../../domain/message/facts.ts"
 import { type MessageView, viewOf } from "../../domain/message/view.ts"
-import { canonicalJson } from "../canonicalJson.ts"
+import { canonicalJson, sortedEntries } from "../canonicalJson.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { objectionsTo, recordBlocked } from "../consents/consents.ts"
 import { entryOf } from "../entry.ts"
@@ -274,5 +274,3 @@ const canonicalText = (request: MessageRequest): string => {
     ...(resendOf === undefined ? [] : [{ resendOf }])
   ])
 }
-
-const sortedEntries = (record: object) => Object.entries(record).toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -11,7 +11,7 @@ import { type ChannelName, EventId, type OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { timeFaultsOf } from "../accept/acceptMessage.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
-import { canonicalJson } from "../canonicalJson.ts"
+import { canonicalJson, sortedEntries } from "../canonicalJson.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { objectionTo, recordBlocked } from "../consents/consents.ts"
 import { type Fault, StoreUnavailable } from "../errors.ts"
@@ -208,7 +208,7 @@ const canonicalText = (request: EventRequest): string => {
   const { eventType, dossierId, orderingKey, correlationId, metadata, deliverAt, expiresAt, data } = request
   return JSON.stringify([
     ...[eventType, dossierId, orderingKey, correlationId],
-    metadata === null ? null : Object.entries(metadata).toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    metadata === null ? null : sortedEntries(metadata),
     deliverAt === null ? null : DateTime.toEpochMillis(deliverAt),
     expiresAt === null ? null : DateTime.toEpochMillis(expiresAt),
     canonicalJson(data)

@@ -18,6 +18,7 @@ import {
 } from "../../domain/replay/facts.ts"
 import type { ReplayStatus } from "../../domain/replay/machine.ts"
 import { newMessageIds } from "../accept/messageIds.ts"
+import { sortedEntries } from "../canonicalJson.ts"
 import { appendToJournal, command } from "../command.ts"
 import type { PageRequest, StoreUnavailable } from "../errors.ts"
 import { type Destination, Destinations } from "../ports/Destinations.ts"
@@ -167,7 +168,7 @@ const itemOf = ({ id, epoch }: MessageView): DeadItem => ({ messageId: id, epoch
 const canonicalText = (selection: ReplaySelection, reason: string | null): string => {
   const { dismiss, sendTo, ...asked } = Schema.encodeSync(ReplaySelection)(selection) as Record<string, unknown>
   const [[kind, said]] = Object.entries(asked) as unknown as readonly [readonly [string, object]]
-  const parts = Array.isArray(said) ? said.toSorted() : Object.entries(said).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  const parts = Array.isArray(said) ? said.toSorted() : sortedEntries(said)
   const instead = dismiss === undefined && sendTo === undefined ? [] : [dismiss ?? sendTo]
   return JSON.stringify([kind, parts, reason, ...instead])
 }

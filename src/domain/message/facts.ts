@@ -150,13 +150,7 @@ export const MessageDismissed = fact("MessageDismissed", { reason: Text }, reaso
 
 export const MessageReplayed = fact(
   "MessageReplayed",
-  {
-    epoch: Schema.Int,
-    replayedAt: Time,
-    reason: Text,
-    edited: Schema.Boolean,
-    replayId: Schema.NullOr(ReplayId)
-  },
+  { epoch: Schema.Int, replayedAt: Time, reason: Text, edited: Schema.Boolean, replayId: Schema.NullOr(ReplayId) },
   reason
 )
 
