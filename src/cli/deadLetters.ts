@@ -15,6 +15,17 @@ const filterFlags = {
   before: timeFlag("before", "Only those that became dead letters before this time")
 }
 
+const choiceFlags = {
+  ...filterFlags,
+  id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
+  all: switchFlag("all", "Every dead letter of the org")
+}
+
+const chosen = (ids: ReadonlyArray<string>, all: boolean, filter: Readonly<Record<string, string>>) =>
+  [all, Object.keys(filter).length > 0, ids.length > 0].filter(Boolean).length === 1
+    ? Effect.succeed(ids.length > 0 ? { ids } : { filter })
+    : failed("choose the dead letters: --id, or filters such as --to and --error-code, or --all")
+
 const rowOf = (each: DeadLetter): ReadonlyArray<string> => [
   each.deadLetteredAt,
   each.id,
@@ -51,9 +62,7 @@ const list = Command.make(
 const replay = Command.make(
   "replay",
   {
-    ...filterFlags,
-    id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
-    all: switchFlag("all", "Every dead letter of the org"),
+    ...choiceFlags,
     reason: optionalText("reason", "The reason to store with the replay"),
     sendTo: optionalText("send-to", "Send them to this other destination of their channel, as new messages"),
     key: optionalText("key", "Idempotency key: every call with the same key means the same replay"),
@@ -63,17 +72,9 @@ const replay = Command.make(
     ...serviceFlags
   },
   Effect.fnUntraced(function* ({ id, all, reason, sendTo, key, preview, yes, detach, json, url, org, ...given }) {
-    const filter = Record.getSomes(given)
-    const isFiltered = Object.keys(filter).length > 0
-    if ([all, isFiltered, id.length > 0].filter(Boolean).length !== 1) {
-      return yield* failed("choose the dead letters: --id, or filters such as --to and --error-code, or --all")
-    }
-    const wanted = id.length > 0 ? { ids: id } : { filter }
+    const wanted = yield* chosen(id, all, Record.getSomes(given))
     const service = yield* orgService({ url, org })
-    const count = yield* service.post<ReplayPreview>("/dead-letters/replay", {
-      ...wanted,
-      preview: true
-    })
+    const count = yield* service.post<ReplayPreview>("/dead-letters/replay", { ...wanted, preview: true })
     if (preview && json) return yield* printJson(count)
     const paint = yield* paints
     const doubt =
@@ -112,22 +113,15 @@ const replay = Command.make(
 const dismiss = Command.make(
   "dismiss",
   {
-    ...filterFlags,
-    id: Flag.String("id").pipe(Flag.withDescription("This message; may be given again"), Flag.atLeast(0)),
-    all: switchFlag("all", "Every dead letter of the org"),
+    ...choiceFlags,
     reason: optionalText("reason", "The reason to store"),
     detach: detachFlag,
     ...confirmFlags,
     ...serviceFlags
   },
   Effect.fnUntraced(function* ({ id, all, reason, detach, yes, preview, json, url, org, ...given }) {
-    const filter = Record.getSomes(given)
-    const isFiltered = Object.keys(filter).length > 0
-    if ([all, isFiltered, id.length > 0].filter(Boolean).length !== 1) {
-      return yield* failed("choose the dead letters: --id, or filters such as --to and --error-code, or --all")
-    }
+    const wanted = yield* chosen(id, all, Record.getSomes(given))
     const service = yield* orgService({ url, org })
-    const wanted = id.length > 0 ? { ids: id } : { filter }
     const { matched } = yield* service.post<ReplayPreview>("/dead-letters/dismiss", { ...wanted, preview: true })
     if (!(yield* confirmed(`${grouped(matched)} dead letters, to be dismissed`, { yes, preview }))) return
     const begun = yield* service.post<Replay>("/dead-letters/dismiss", { ...wanted, ...Record.getSomes({ reason }) })

@@ -1,5 +1,4 @@
 /** Claims due messages, as many as the pools have room for, and offers them lane by lane. */
-
 import { Clock, DateTime, Duration, Effect } from "effect"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import { streamOf } from "../../domain/streams.ts"

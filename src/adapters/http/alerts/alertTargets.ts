@@ -1,7 +1,7 @@
 /** The resource of alert targets. A webhook's secret leaves once, in the answer that made it. */
 import { Effect, identity, Redacted, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import {
   changeAlertTarget,
   createAlertTarget,
@@ -16,7 +16,7 @@ import { alertEvents, severities } from "../../../domain/alert/alert.ts"
 import { destinationIdOf } from "../destinations/destinations.ts"
 import { admitDestination } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, judged, notFound, orNotFound, problemOf } from "../server/problem.ts"
@@ -139,9 +139,7 @@ export const alertTargetsApi = HttpApiGroup.make("alertTargets")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({ title: "Alert targets", description: "The places that are told when something is wrong." })
-  )
+  .annotateMerge(titled("Alert targets", "The places that are told when something is wrong."))
 
 const decodeAnyType = decoderOf(CreateAlertTarget)
 

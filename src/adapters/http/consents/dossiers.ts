@@ -1,7 +1,7 @@
 /** The resource of dossiers. A dossier is not created: it exists once a message or a consent of the org names it. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { cancelWaiting } from "../../../application/consents/applyWithdrawals.ts"
 import { commandConsent, consentJournals, readConsent } from "../../../application/consents/consents.ts"
 import { text } from "../../../application/destinations/fields.ts"
@@ -11,7 +11,7 @@ import { activities } from "../../../domain/consent/activity.ts"
 import type { ConsentOf } from "../../../domain/consent/consent.ts"
 import { ChannelName, type OrgId } from "../../../domain/ids.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, paging } from "../server/fields.ts"
 import { type Page, type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, notFound, problemOf } from "../server/problem.ts"
@@ -90,9 +90,7 @@ export const dossiersApi = HttpApiGroup.make("dossiers")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({ title: "Dossiers", description: "Business cases, by whatever id their system gives them." })
-  )
+  .annotateMerge(titled("Dossiers", "Business cases, by whatever id their system gives them."))
 
 const decodeConsent = decoderOf(ConsentRequest)
 

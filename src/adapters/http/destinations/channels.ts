@@ -1,9 +1,9 @@
 /** The list of channels. */
 import { Effect, Schema } from "effect"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Channels } from "../../../application/ports/Channels.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { about, base } from "../server/endpoints.ts"
+import { about, base, titled } from "../server/endpoints.ts"
 
 const Channel = Schema.Struct({
   name: Schema.String.annotate({ description: "As messages name it." }),
@@ -19,7 +19,7 @@ export const channelsApi = HttpApiGroup.make("channels")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Channels", description: "The ways in which messages can be sent." }))
+  .annotateMerge(titled("Channels", "The ways in which messages can be sent."))
 
 export const layer = HttpApiBuilder.group(base.add(channelsApi), "channels", (handlers) =>
   handlers.handle("list", () =>

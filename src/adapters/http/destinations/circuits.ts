@@ -1,8 +1,7 @@
 /** The resource of circuits. A circuit is named by the destination it protects. */
-
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import {
   type CircuitView,
   commandCircuit,
@@ -12,7 +11,7 @@ import {
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { CommandRequest } from "../../api/messageRequests.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { idParam, listOf, Moment, paging } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, orNotFound, problemOf } from "../server/problem.ts"
@@ -56,7 +55,7 @@ export const circuitsApi = HttpApiGroup.make("circuits")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Circuits", description: "The circuit that protects each destination." }))
+  .annotateMerge(titled("Circuits", "The circuit that protects each destination."))
 
 const circuitJson = ({ destination, state: { status, failures, blockedUntil } }: CircuitView) => ({
   id: destination,

@@ -1,8 +1,7 @@
 /** The resource of destinations, for every channel alike. A secret leaves here only in the answer that made it. */
-
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { retryPolicyOf } from "../../../application/accept/addressing.ts"
 import {
   changeDestination,
@@ -23,7 +22,7 @@ import { DestinationId, type OrgId } from "../../../domain/ids.ts"
 import { CommandRequest } from "../../api/messageRequests.ts"
 import { admitDestination } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { freshness, Id, idParam, listOf, Moment, optional, paging } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import {
@@ -243,9 +242,7 @@ export const destinationsApi = (channel: AnyChannel) => {
     .add(create, list, get, change, remove, pause, resume, enable, health, getRetry, putRetry, removeRetry)
     .middleware(OrgAccess)
     .prefix("/api/v1")
-    .annotateMerge(
-      OpenApi.annotations({ title: `${capital(noun)}s`, description: `${capital(noun)}s, their settings and state.` })
-    )
+    .annotateMerge(titled(`${capital(noun)}s`, `${capital(noun)}s, their settings and state.`))
 }
 
 export const destinationIdOf = idOf(DestinationId)

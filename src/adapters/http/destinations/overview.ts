@@ -1,8 +1,7 @@
 /** Destinations of all channels: lists and commands, for one or all of an org. */
-
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import {
   commandAll,
@@ -20,7 +19,7 @@ import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { CommandRequest } from "../../api/messageRequests.ts"
 import { ActingOrg, OrgAccess, oneOrAll } from "../server/auth.ts"
-import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, ofAllOrgs, titled } from "../server/endpoints.ts"
 import {
   filters,
   freshness,
@@ -155,12 +154,7 @@ export const overviewApi = HttpApiGroup.make("destinations")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({
-      title: "Destinations",
-      description: "Destinations of all kinds: what holds each up, and how much waits."
-    })
-  )
+  .annotateMerge(titled("Destinations", "Destinations of all kinds: what holds each up, and how much waits."))
 
 type Request = HttpServerRequest.HttpServerRequest
 

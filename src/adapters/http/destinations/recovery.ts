@@ -1,7 +1,7 @@
 /** Tests a webhook endpoint and recovers what it missed. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { readDestination } from "../../../application/destinations/destinations.ts"
 import { headerText } from "../../../application/destinations/fields.ts"
 import { sendTestMessage } from "../../../application/destinations/testMessage.ts"
@@ -13,7 +13,7 @@ import { Message } from "../messages/messageJson.ts"
 import { admitMessages, admitReplay } from "../orgs/admit.ts"
 import { Replay, replayJson } from "../replays/deadLetters.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors } from "../server/endpoints.ts"
+import { about, base, bodyErrors, titled } from "../server/endpoints.ts"
 import { idParam, optional, reason, requiredTime, Time } from "../server/fields.ts"
 import { answer, created, orNotFound, problemOf, toResponse } from "../server/problem.ts"
 import { bodyOf, decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
@@ -95,12 +95,7 @@ export const recoveryApi = HttpApiGroup.make("recovery")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({
-      title: "Test and recovery of webhook endpoints",
-      description: "A test message, and what an endpoint missed."
-    })
-  )
+  .annotateMerge(titled("Test and recovery of webhook endpoints", "A test message, and what an endpoint missed."))
 
 type Request = HttpServerRequest.HttpServerRequest
 

@@ -1,12 +1,12 @@
 /** Rotates secrets and shows them to their owner, unless the channel publishes something of them. */
 import { type DateTime, Effect, Layer, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { between } from "../../../application/destinations/fields.ts"
 import { rotateSecret, rotatingSecretOf, showSecret } from "../../../application/destinations/secrets.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { idParam, Moment, optional } from "../server/fields.ts"
 import { answer, judged, orNotFound, problemOf } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson } from "../server/requestBody.ts"
@@ -58,12 +58,7 @@ export const secretsApi = (channel: AnyChannel, name: string) => {
     .add(read, rotate)
     .middleware(OrgAccess)
     .prefix("/api/v1")
-    .annotateMerge(
-      OpenApi.annotations({
-        title: `${capital(noun)} ${name}s`,
-        description: `Read and rotate the ${name} of the ${noun}.`
-      })
-    )
+    .annotateMerge(titled(`${capital(noun)} ${name}s`, `Read and rotate the ${name} of the ${noun}.`))
 }
 
 /** The compiler does not know the secret's name. */

@@ -1,13 +1,13 @@
 /** The resource of erasures. */
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import { requestErasure } from "../../../application/erasures/erasures.ts"
 import { Erasures, type Erasure as ErasureView } from "../../../application/ports/Erasures.ts"
 import { erasureFields } from "../../../domain/erasure/facts.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { listOf, Moment, needsOneOf, optional, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, invalidFields, orNotFound, problemOf } from "../server/problem.ts"
@@ -64,9 +64,7 @@ export const erasuresApi = HttpApiGroup.make("erasures")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({ title: "Erasures", description: "A person is erased from messages and events." })
-  )
+  .annotateMerge(titled("Erasures", "A person is erased from messages and events."))
 
 const decode = decoderOf(ErasureRequest)
 

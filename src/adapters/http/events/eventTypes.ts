@@ -1,7 +1,7 @@
 /** The catalogue of event types. */
 import { Effect, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import { changeEventType, createEventType } from "../../../application/events/catalogue.ts"
 import {
@@ -14,7 +14,7 @@ import { optional } from "../../api/fields.ts"
 import type { JsonText } from "../../api/jsonText.ts"
 import { rawMember } from "../../api/rawJson.ts"
 import { ActingOrg, OrgAccess } from "../server/auth.ts"
-import { about, base, bodyErrors } from "../server/endpoints.ts"
+import { about, base, bodyErrors, titled } from "../server/endpoints.ts"
 import { listOf, Moment, maybe, paging, switchParameter, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, eventTypeTaken, invalidSchema, orNotFound, problemOf } from "../server/problem.ts"
@@ -97,9 +97,7 @@ export const eventTypesApi = HttpApiGroup.make("eventTypes")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({ title: "Event types", description: "The org's catalogue of event types and their schemas." })
-  )
+  .annotateMerge(titled("Event types", "The org's catalogue of event types and their schemas."))
 
 const decodeCreate = decoderOf(CreateEventType)
 

@@ -1,7 +1,7 @@
 /** The resource of events. */
 import { Effect, identity, Result, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { publishEvents } from "../../../application/events/publishEvents.ts"
 import { eraseEvent, readBody, readEvent, readMessages } from "../../../application/events/readEvents.ts"
 import { type EventFilter, Events } from "../../../application/ports/Events.ts"
@@ -22,7 +22,7 @@ import { admitEvents, keysIn } from "../orgs/admit.ts"
 import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { createdBetween, filters, idParam, listOf, Moment, maybe, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer, created, idOf, ProblemBody, problemOf, toResponse } from "../server/problem.ts"
@@ -110,12 +110,7 @@ export const eventsApi = HttpApiGroup.make("events")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({
-      title: "Events",
-      description: "An event is told to every webhook endpoint that wants its type."
-    })
-  )
+  .annotateMerge(titled("Events", "An event is told to every webhook endpoint that wants its type."))
 
 /** Entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(

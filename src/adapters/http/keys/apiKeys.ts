@@ -1,7 +1,7 @@
 /** The resource of API keys. A key is shown once: in the answer that created it. */
 import { DateTime, Effect, identity, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import type { Fault } from "../../../application/errors.ts"
 import { allows, type Scopes, scopes } from "../../../application/keys/scopes.ts"
@@ -11,7 +11,7 @@ import { isUuid, OrgId } from "../../../domain/ids.ts"
 import { limitsOf } from "../orgs/orgs.ts"
 import { KeyAccess, ManagingKey } from "../server/auth.ts"
 import { isWithin, networksOf } from "../server/callers.ts"
-import { about, base, bodyErrors, byId } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
 import { Id, listOf, Moment, maybe, optional, paging, Text, Time } from "../server/fields.ts"
 import { type PageQuery, pageOfAll, partOf } from "../server/listPages.ts"
 import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
@@ -89,9 +89,7 @@ export const apiKeysApi = HttpApiGroup.make("apiKeys")
   )
   .middleware(KeyAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({ title: "API keys", description: "For the operator, and for keys with the scope admin." })
-  )
+  .annotateMerge(titled("API keys", "For the operator, and for keys with the scope admin."))
 
 const decodeCreate = decoderOf(CreateKey)
 

@@ -1,12 +1,12 @@
 /** The audit trail. */
 import { Effect, identity, Schema } from "effect"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import { type AuditFilter, AuditTrail } from "../../../application/ports/AuditTrail.ts"
 import { operations } from "../../../domain/audit/entry.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"
-import { about, base, ofAllOrgs } from "../server/endpoints.ts"
+import { about, base, ofAllOrgs, titled } from "../server/endpoints.ts"
 import { listOf, Moment, maybe, maybeTime, paging, Text } from "../server/fields.ts"
 import { type Page, type PageQuery, pageOf } from "../server/listPages.ts"
 import { answer } from "../server/problem.ts"
@@ -49,7 +49,7 @@ export const auditApi = HttpApiGroup.make("audit")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Audit", description: "Who did what." }))
+  .annotateMerge(titled("Audit", "Who did what."))
 
 const list = Effect.fnUntraced(function* ({ limit, cursor, ...filter }: AuditFilter & PageQuery) {
   const { list } = yield* AuditTrail

@@ -2,13 +2,12 @@
  * The feed, as server-sent events. The next facts are read only after the last ones have left, so a slow subscriber
  * costs no memory; one that reads nothing is disconnected, and reconnects with the id of its last event.
  */
-
 import type { ServerResponse } from "node:http"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, DateTime, Deferred, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { text } from "../../../application/destinations/fields.ts"
 import { type Scope, scopeOfFact, scopeOfType } from "../../../application/keys/scopes.ts"
 import { type FeedFact, type FeedFilter, readFeed, typeOf } from "../../../application/log/feed.ts"
@@ -24,7 +23,7 @@ import { knownChannel } from "../destinations/knownChannel.ts"
 import { ActingOrg, Caller, OrgAccess } from "../server/auth.ts"
 import { endless } from "../server/connections.ts"
 import { cursorsOf } from "../server/cursor.ts"
-import { about, base } from "../server/endpoints.ts"
+import { about, base, titled } from "../server/endpoints.ts"
 import { filters, maybe } from "../server/fields.ts"
 import { answer, lacking, problemOf, tooMuch } from "../server/problem.ts"
 import { leaveQuota, Quotas } from "../server/quotas.ts"
@@ -56,7 +55,7 @@ export const feedApi = HttpApiGroup.make("feed")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Feed", description: "The facts of the org, live." }))
+  .annotateMerge(titled("Feed", "The facts of the org, live."))
 
 export interface FeedOptions {
   readonly heartbeat: Duration.Duration

@@ -1,6 +1,6 @@
 /** The progress and rebuild of projections, for the operator. */
 import { DateTime, Duration, Effect, Schema } from "effect"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import {
   listProjections,
   type ProjectionView,
@@ -10,7 +10,7 @@ import {
 } from "../../../application/log/projections/rebuild.ts"
 import type { Run, Stall as StallView } from "../../../application/ports/Projections.ts"
 import { OperatorAccess } from "../server/auth.ts"
-import { base, words } from "../server/endpoints.ts"
+import { base, titled, words } from "../server/endpoints.ts"
 import { Moment } from "../server/fields.ts"
 import { answer, created, problemOf } from "../server/problem.ts"
 
@@ -76,7 +76,7 @@ export const projectionsApi = HttpApiGroup.make("projections")
   )
   .middleware(OperatorAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Projections", description: "For the operator's key only." }))
+  .annotateMerge(titled("Projections", "For the operator's key only."))
 
 const liveJson = ({ generation, version, facts, startedAt }: Run) => ({ generation, version, facts, startedAt })
 

@@ -1,7 +1,7 @@
 /** The resource of messages: endpoints and handlers. */
 import { type DateTime, Effect, Result, Schema, SchemaTransformation } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { type Acceptance, acceptMessages } from "../../../application/accept/acceptMessage.ts"
 import { text } from "../../../application/destinations/fields.ts"
 import { scopeOfFact } from "../../../application/keys/scopes.ts"
@@ -46,7 +46,7 @@ import { troubleJson } from "../processes/troublesApi.ts"
 import { ActingOrg, Caller, OrgAccess, oneOrAll } from "../server/auth.ts"
 import { answerBatch } from "../server/batches.ts"
 import { noteBodyRead } from "../server/bodyReads.ts"
-import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, ofAllOrgs, titled } from "../server/endpoints.ts"
 import {
   createdBetween,
   filters,
@@ -247,12 +247,7 @@ export const messagesApi = HttpApiGroup.make("messages")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({
-      title: "Messages",
-      description: "One message to one destination: send it, follow it, cancel it, replay it."
-    })
-  )
+  .annotateMerge(titled("Messages", "One message to one destination: send it, follow it, cancel it, replay it."))
 
 /** Entries are decoded one by one, so that each can be refused on its own. */
 const decodeBatch = decoderOf(

@@ -1,10 +1,10 @@
 /** Parked streams, for the operator. */
 import { Effect, Schema } from "effect"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Parked, parkedReasons } from "../../../application/ports/Parked.ts"
 import { retryParked } from "../../../application/truth/repair.ts"
 import { OperatorAccess } from "../server/auth.ts"
-import { base, words } from "../server/endpoints.ts"
+import { base, titled, words } from "../server/endpoints.ts"
 import { listOf, Moment, maybe, paging } from "../server/fields.ts"
 import { type PageQuery, pageOfAll } from "../server/listPages.ts"
 import { answer } from "../server/problem.ts"
@@ -34,7 +34,7 @@ export const parkedApi = HttpApiGroup.make("parked")
   )
   .middleware(OperatorAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Parked streams", description: "For the operator's key only." }))
+  .annotateMerge(titled("Parked streams", "For the operator's key only."))
 
 const list = (query: PageQuery) =>
   Effect.flatMap(Parked, (parked) =>

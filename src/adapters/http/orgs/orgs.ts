@@ -1,12 +1,12 @@
 /** The resource of orgs, for the operator. */
 import { Effect, identity, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Retry, text } from "../../../application/destinations/fields.ts"
 import { type LimitName, limitNames, Orgs, retentionNames } from "../../../application/ports/Orgs.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { OperatorAccess } from "../server/auth.ts"
-import { base, bodyErrors, words } from "../server/endpoints.ts"
+import { base, bodyErrors, titled, words } from "../server/endpoints.ts"
 import { listOf, Moment, optional, paging, Text } from "../server/fields.ts"
 import { type PageQuery, pageOfAll } from "../server/listPages.ts"
 import { answer, invalidFields } from "../server/problem.ts"
@@ -101,7 +101,7 @@ export const orgsApi = HttpApiGroup.make("orgs")
   )
   .middleware(OperatorAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Orgs", description: "For the operator's key only." }))
+  .annotateMerge(titled("Orgs", "For the operator's key only."))
 
 const decodeSet = decoderOf(SetOrg)
 

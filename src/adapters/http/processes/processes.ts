@@ -1,10 +1,10 @@
 /** The list of processes, for the operator. */
 import { Effect, Schema } from "effect"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Processes } from "../../../application/ports/Processes.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { OperatorAccess } from "../server/auth.ts"
-import { base, words } from "../server/endpoints.ts"
+import { base, titled, words } from "../server/endpoints.ts"
 import { listOf, Moment } from "../server/fields.ts"
 import { onePage } from "../server/listPages.ts"
 import { answer } from "../server/problem.ts"
@@ -41,7 +41,7 @@ export const processesApi = HttpApiGroup.make("processes")
   )
   .middleware(OperatorAccess)
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "Processes", description: "For the operator's key only." }))
+  .annotateMerge(titled("Processes", "For the operator's key only."))
 
 const list = Effect.gen(function* () {
   const processes = yield* (yield* Processes).list

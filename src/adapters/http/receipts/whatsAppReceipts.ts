@@ -1,10 +1,10 @@
 /** Meta's calls. The handlers pass on bytes and headers; the application reads them. */
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { Destinations } from "../../../application/ports/Destinations.ts"
 import { receiveReceipts, WHATSAPP } from "../../../application/receipts/receiveReceipts.ts"
-import { base, words } from "../server/endpoints.ts"
+import { base, titled, words } from "../server/endpoints.ts"
 import { maybe } from "../server/fields.ts"
 import { answer, invalidRequest, problemOf, unproven, wrongVerifyToken } from "../server/problem.ts"
 import { limits, readBytes } from "../server/requestBody.ts"
@@ -48,7 +48,7 @@ export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
       )
   )
   .prefix("/api/v1")
-  .annotateMerge(OpenApi.annotations({ title: "WhatsApp receipts", description: "For Meta. No API key." }))
+  .annotateMerge(titled("WhatsApp receipts", "For Meta. No API key."))
 
 interface Question {
   readonly "hub.mode"?: string

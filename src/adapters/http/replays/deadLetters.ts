@@ -1,7 +1,7 @@
 /** The resource of dead letters and their replays. */
 import { Effect, Schema, SchemaGetter } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
 import { type AsOf, Freshness } from "../../../application/log/Freshness.ts"
 import { Destinations } from "../../../application/ports/Destinations.ts"
@@ -29,7 +29,7 @@ import { Message } from "../messages/messageJson.ts"
 import { maySend } from "../messages/messages.ts"
 import { admitReplay } from "../orgs/admit.ts"
 import { ActingOrg, OrgAccess, oneOrAll } from "../server/auth.ts"
-import { about, base, bodyErrors, byId, ofAllOrgs } from "../server/endpoints.ts"
+import { about, base, bodyErrors, byId, ofAllOrgs, titled } from "../server/endpoints.ts"
 import {
   createdBetween,
   filters,
@@ -268,12 +268,7 @@ export const deadLettersApi = HttpApiGroup.make("deadLetters")
   )
   .middleware(OrgAccess)
   .prefix("/api/v1")
-  .annotateMerge(
-    OpenApi.annotations({
-      title: "Dead letters",
-      description: "Messages that were not delivered: find them, and replay many."
-    })
-  )
+  .annotateMerge(titled("Dead letters", "Messages that were not delivered: find them, and replay many."))
 
 const decodeRequest = decoderOf(ReplayRequest)
 

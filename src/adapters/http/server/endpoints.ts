@@ -30,6 +30,9 @@ const summaryOf = (text: string): string => {
   return pauses.length === 0 ? sentence : sentence.slice(0, pauses.at(-1))
 }
 
+/** The words of a group of endpoints. */
+export const titled = (title: string, description: string) => OpenApi.annotations({ title, description })
+
 /** The words of an endpoint without a scope: the operator's, or open to all. */
 export const words = (description: string) => OpenApi.annotations({ summary: summaryOf(description), description })
 

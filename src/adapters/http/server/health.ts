@@ -1,13 +1,13 @@
 /** Ready: the store answers within two seconds, with troubles told beside. Alive: this process answers. */
 import { Effect, Schema } from "effect"
-import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { StoreUnavailable } from "../../../application/errors.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
 import { Processes } from "../../../application/ports/Processes.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { MessageId } from "../../../domain/ids.ts"
 import { troubleJson, troubles } from "../processes/troublesApi.ts"
-import { base, words } from "./endpoints.ts"
+import { base, titled, words } from "./endpoints.ts"
 import { Moment } from "./fields.ts"
 import { answer, problemOf } from "./problem.ts"
 
@@ -30,7 +30,7 @@ export const healthApi = HttpApiGroup.make("health")
       words("The store answers.")
     )
   )
-  .annotateMerge(OpenApi.annotations({ title: "Health", description: "For load balancers. No API key." }))
+  .annotateMerge(titled("Health", "For load balancers. No API key."))
 
 const ok = { status: "ok" } as const
 
