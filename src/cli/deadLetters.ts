@@ -90,11 +90,7 @@ const replay = Command.make(
       ...wanted,
       ...Record.getSomes({ reason, to: sendTo, idempotencyKey: key })
     })
-    return yield* finish(service, begun, {
-      detach,
-      json,
-      left: "were no dead letters any more or had no body to send"
-    })
+    return yield* finish(service, begun, { detach, json, left: "were no dead letters any more or had no body to send" })
   })
 ).pipe(
   Command.withDescription(

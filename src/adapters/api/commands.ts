@@ -58,10 +58,7 @@ const decodeCancel = decoderOf(Schema.Struct({ id: Schema.String, ...CommandRequ
 const decodeReplay = decoderOf(Schema.Struct({ id: Schema.String, ...ReplayCommand.fields }))
 
 /** A decoded command; neighbours of one kind are decided together. */
-type Task = {
-  readonly index: number
-  readonly orgId: OrgId
-} & (
+type Task = { readonly index: number; readonly orgId: OrgId } & (
   | { readonly kind: "send"; readonly request: AcceptedRequest }
   | { readonly kind: "publish"; readonly request: PublishedRequest }
   | {

@@ -144,10 +144,7 @@ const extentOf = (given: SchemaAST.AST, value: unknown, path: string): Extent =>
   return onePlace
 }
 
-const refused = (path: string, reason: string): Extent => ({
-  places: 1,
-  tooLong: { field: path || "body", reason }
-})
+const refused = (path: string, reason: string): Extent => ({ places: 1, tooLong: { field: path || "body", reason } })
 
 const sumOf = <Entry>(entries: Iterable<Entry>, own: number, extent: (entry: Entry) => Extent): Extent => {
   let places = own + 1
@@ -208,10 +205,7 @@ const sentence = (message: string) =>
 export const faultsOf = (issue: SchemaIssue.Issue, path: string): ReadonlyArray<Fault> =>
   describe(issue)
     .issues.slice(0, FAULTS_MAX)
-    .map(({ path: inner, message }) => ({
-      field: fieldName(path, inner ?? []) || "body",
-      reason: sentence(message)
-    }))
+    .map(({ path: inner, message }) => ({ field: fieldName(path, inner ?? []) || "body", reason: sentence(message) }))
 
 type Segment = PropertyKey | { readonly key: PropertyKey }
 

@@ -38,10 +38,7 @@ export const isJson = (contentType: string | undefined): boolean =>
 const parse = (text: string): Result.Result<unknown, string> =>
   text.trim() === ""
     ? Result.fail("it is empty")
-    : Result.try({
-        try: (): unknown => JSON.parse(text),
-        catch: (error) => placeOf((error as Error).message)
-      })
+    : Result.try({ try: (): unknown => JSON.parse(text), catch: (error) => placeOf((error as Error).message) })
 
 /** V8 quotes the text around the mistake; the place is enough. */
 const placeOf = (message: string): string => {

@@ -81,10 +81,7 @@ export const MessageRequest = Schema.Struct(requestFields).annotate({
 export const batchExamples = [{ ...example, idempotencyKey: "order-4711-paid" }]
 
 export const BatchEntry = Schema.Struct({ ...requestFields, idempotencyKey: optional(IdempotencyKey, ofKey) }).annotate(
-  {
-    identifier: "BatchEntry",
-    examples: batchExamples
-  }
+  { identifier: "BatchEntry", examples: batchExamples }
 )
 
 export const CommandRequest = Reason.annotate({

@@ -103,24 +103,14 @@ const commandOf = ({ id, orgId, type, key, request, traceparent }: GivenCommand)
     ...(isOrgId(orgId)
       ? []
       : [{ field: "org", reason: "must be 1 to 64 letters, digits, dots, dashes or underscores" }]),
-    ...(key === null || isKey(key)
-      ? []
-      : [
-          {
-            field: "idempotency_key",
-            reason: keyRule
-          }
-        ])
+    ...(key === null || isKey(key) ? [] : [{ field: "idempotency_key", reason: keyRule }])
   ]
   if (!isOrgId(orgId) || !isCommandType(type) || faults.length > 0) return Result.fail(invalidFields(faults))
   // A character is a byte at least.
   if (request.length > SIZE_MAX) return Result.fail(tooLarge(SIZE_MAX))
   return Result.map(
     jsonOf(request),
-    (json): Command => ({
-      ...{ type, orgId, key, id, json },
-      ...(traceparent !== null && { traceparent })
-    })
+    (json): Command => ({ ...{ type, orgId, key, id, json }, ...(traceparent !== null && { traceparent }) })
   )
 }
 

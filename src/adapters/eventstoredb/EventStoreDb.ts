@@ -279,9 +279,6 @@ const ignore = () => {}
 const within =
   (millis: number) =>
   <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
-    Effect.timeoutOrElse(effect, {
-      duration: millis + 250,
-      orElse: () => Effect.fail(unavailable(noAnswer))
-    })
+    Effect.timeoutOrElse(effect, { duration: millis + 250, orElse: () => Effect.fail(unavailable(noAnswer)) })
 
 const call = <A>(made: () => Promise<A>) => within(CALL_MS)(Effect.tryPromise({ try: made, catch: unavailable }))

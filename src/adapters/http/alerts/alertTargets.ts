@@ -128,10 +128,9 @@ export const alertTargetsApi = HttpApiGroup.make("alertTargets")
         "Change an alert target. PagerDuty's routing key is needed again, else 422, when the URL leads to another place."
       )
     ),
-    HttpApiEndpoint.delete("remove", `${PATH}/:id`, {
-      ...byId,
-      success: HttpApiSchema.NoContent
-    }).annotateMerge(about("endpoints:write", "Remove an alert target, its destination and its secret.")),
+    HttpApiEndpoint.delete("remove", `${PATH}/:id`, { ...byId, success: HttpApiSchema.NoContent }).annotateMerge(
+      about("endpoints:write", "Remove an alert target, its destination and its secret.")
+    ),
     HttpApiEndpoint.post("test", `${PATH}/:id/test`, {
       ...byId,
       success: Test.pipe(HttpApiSchema.status(202))

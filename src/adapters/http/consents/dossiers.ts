@@ -24,12 +24,7 @@ export const ConsentRequest = Schema.Struct({
   source: text(500).annotateKey({ description: "Where the answer comes from, such as a form or a call." })
 }).annotate({ identifier: "ConsentRequest", examples: [{ granted: true, source: "form" }] })
 
-const answerFields = {
-  granted: Schema.Boolean,
-  source: Schema.String,
-  at: Moment,
-  actor: Schema.NullOr(Schema.String)
-}
+const answerFields = { granted: Schema.Boolean, source: Schema.String, at: Moment, actor: Schema.NullOr(Schema.String) }
 
 const Consent = Schema.Struct({
   dossierId: Schema.String,
@@ -47,9 +42,7 @@ export const Activity = Schema.Struct({
   at: Moment,
   channel: ChannelName,
   messageId: Schema.NullOr(Schema.String),
-  actor: Schema.NullOr(Schema.String).annotate({
-    description: "operator, key:<id>, or null for Posthaste itself."
-  }),
+  actor: Schema.NullOr(Schema.String).annotate({ description: "operator, key:<id>, or null for Posthaste itself." }),
   details: Schema.Record(Schema.String, Schema.Unknown)
 }).annotate({ identifier: "Activity" })
 
@@ -59,11 +52,7 @@ const params = { ...idParam, channel: Schema.String.annotateKey({ description: "
 
 export const dossiersApi = HttpApiGroup.make("dossiers")
   .add(
-    HttpApiEndpoint.get("getConsent", CONSENT, {
-      params,
-      success: Consent,
-      error: problemOf(404)
-    }).annotateMerge(
+    HttpApiEndpoint.get("getConsent", CONSENT, { params, success: Consent, error: problemOf(404) }).annotateMerge(
       about("messages:read", "What the people behind a dossier last answered for a channel, and every answer before.")
     ),
     HttpApiEndpoint.put("putConsent", CONSENT, {

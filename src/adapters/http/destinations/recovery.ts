@@ -39,19 +39,13 @@ const RecoverRequest = Schema.Struct({
   ),
   reason,
   idempotencyKey: optional(headerText(255), ofKey)
-}).annotate({
-  identifier: "RecoverWebhookEndpoint",
-  examples: since
-})
+}).annotate({ identifier: "RecoverWebhookEndpoint", examples: since })
 
 const ReplayMissingRequest = Schema.Struct({
   since: requiredTime("Published at this time or later."),
   reason,
   idempotencyKey: optional(headerText(255), ofKey)
-}).annotate({
-  identifier: "ReplayMissingToWebhookEndpoint",
-  examples: since
-})
+}).annotate({ identifier: "ReplayMissingToWebhookEndpoint", examples: since })
 
 const PATH = "/webhook-endpoints/:id"
 

@@ -88,10 +88,7 @@ export const eventTypesApi = HttpApiGroup.make("eventTypes")
     }).annotateMerge(
       about("endpoints:write", "Give an event type another definition, as a whole. It brings an archived type back.")
     ),
-    HttpApiEndpoint.delete("archive", `${PATH}/:name`, {
-      ...byName,
-      success: HttpApiSchema.NoContent
-    }).annotateMerge(
+    HttpApiEndpoint.delete("archive", `${PATH}/:name`, { ...byName, success: HttpApiSchema.NoContent }).annotateMerge(
       about("endpoints:write", "Archive an event type. Its name stays taken, and what was published stays.")
     )
   )

@@ -80,10 +80,7 @@ export const apiKeysApi = HttpApiGroup.make("apiKeys")
       query: { orgId: maybe(OrgId, "Only those of this org."), ...paging },
       success: listOf(Key)
     }).annotateMerge(about("admin", "List the keys that were not revoked: of all orgs or of one, or of the own org.")),
-    HttpApiEndpoint.delete("revoke", "/api-keys/:id", {
-      ...byId,
-      success: HttpApiSchema.NoContent
-    }).annotateMerge(
+    HttpApiEndpoint.delete("revoke", "/api-keys/:id", { ...byId, success: HttpApiSchema.NoContent }).annotateMerge(
       about("admin", "Revoke a key. It is refused everywhere within a second, and what it follows ends.")
     )
   )

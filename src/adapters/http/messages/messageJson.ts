@@ -128,12 +128,7 @@ export const Explanation = Schema.Struct({
     description: "How many messages of its destination are due before it, 10,000 at most; null when it does not wait."
   }),
   actions: Schema.Array(
-    Schema.Struct({
-      action: Schema.String,
-      says: Schema.String,
-      method: Schema.Literal("POST"),
-      path: Schema.String
-    })
+    Schema.Struct({ action: Schema.String, says: Schema.String, method: Schema.Literal("POST"), path: Schema.String })
   ).annotate({ description: "What a person can do, each with its request." }),
   restored: Schema.NullOr(Schema.Struct({ savedAt: Moment, noticedAt: Moment, says: Schema.String })).annotate({
     description:

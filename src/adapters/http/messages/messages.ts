@@ -148,11 +148,7 @@ export const messagesApi = HttpApiGroup.make("messages")
         about("messages:read", "List messages, newest first. Read from a projection: asOf says how far it is.")
       )
       .annotateMerge(ofAllOrgs),
-    HttpApiEndpoint.get("get", "/outbound/messages/:id", {
-      ...byId,
-      query: asOf,
-      success: Message
-    }).annotateMerge(
+    HttpApiEndpoint.get("get", "/outbound/messages/:id", { ...byId, query: asOf, success: Message }).annotateMerge(
       about("messages:read", "One message, folded from its facts: always current, or as it was at a time.")
     ),
     HttpApiEndpoint.get("explanation", "/outbound/messages/:id/explanation", {

@@ -33,10 +33,7 @@ export const whatsAppReceiptsApi = HttpApiGroup.make("whatsAppReceipts")
       // The signature covers the bytes.
       payload: Schema.Struct({
         entry: Schema.Array(Schema.Unknown).annotate({ description: "As Meta writes it." })
-      }).annotate({
-        identifier: "WhatsAppNotice",
-        examples: [{ entry: [{ id: "102290129340398", changes: [] }] }]
-      }),
+      }).annotate({ identifier: "WhatsAppNotice", examples: [{ entry: [{ id: "102290129340398", changes: [] }] }] }),
       success: HttpApiSchema.Empty(200),
       error: [problemOf(400), problemOf(401), problemOf(413), problemOf(415), problemOf(429), problemOf(503)]
     })

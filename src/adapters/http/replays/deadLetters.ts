@@ -167,12 +167,7 @@ export const Replay = Schema.Struct({
   }),
   filter: Schema.NullOr(FilterAnswer),
   ids: Schema.NullOr(Schema.Array(Schema.String)),
-  missed: Schema.NullOr(
-    Schema.Struct({
-      to: Schema.String,
-      since: Moment
-    })
-  ).annotate({
+  missed: Schema.NullOr(Schema.Struct({ to: Schema.String, since: Moment })).annotate({
     description: "The events since then that the endpoint never had. One of filter, ids, missed and waiting is set."
   }),
   waiting: Schema.NullOr(

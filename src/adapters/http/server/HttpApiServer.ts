@@ -108,12 +108,7 @@ const routesOf = (
       ParkedHandlers.layer,
       HealthHandlers.layer
     ]),
-    Layer.provide(
-      Auth.layer({
-        operatorKeys,
-        trustedProxies: trustedProxies ?? null
-      })
-    )
+    Layer.provide(Auth.layer({ operatorKeys, trustedProxies: trustedProxies ?? null }))
   )
 }
 

@@ -58,11 +58,7 @@ const readiness = Effect.gen(function* () {
   yield* ready
   const rabbitmq = yield* broker
   const all = yield* (yield* Troubles).now
-  return {
-    ...ok,
-    ...(rabbitmq !== null && { rabbitmq }),
-    ...(all.length > 0 && { troubles: all.map(troubleJson) })
-  }
+  return { ...ok, ...(rabbitmq !== null && { rabbitmq }), ...(all.length > 0 && { troubles: all.map(troubleJson) }) }
 })
 
 export const layer = HttpApiBuilder.group(base.add(healthApi), "health", (handlers) =>

@@ -91,11 +91,7 @@ const weightOf = ({ url, headers, method }: IncomingMessage): number => {
 const answerWith = (response: ServerResponse, { body, headers }: Problem) => {
   const text = JSON.stringify(body)
   const length = Buffer.byteLength(text)
-  response.writeHead(body.status, {
-    "content-type": "application/problem+json",
-    "content-length": length,
-    ...headers
-  })
+  response.writeHead(body.status, { "content-type": "application/problem+json", "content-length": length, ...headers })
   response.end(text)
 }
 
