@@ -39,7 +39,7 @@ const databases = await openDatabases()
 const acceptedIn = async (url: string): Promise<{ readonly n: number; readonly keys: number }> => {
   const [row] = await query<{ n: number; keys: number }>(
     url,
-    "select count(*)::int as n, count(distinct data ->> 'correlationId')::int as keys from posthaste.event where name like 'MessageQueued@%'"
+    "select count(*)::int as n, count(distinct correlation_id)::int as keys from posthaste.message"
   )
   return row!
 }

@@ -342,7 +342,7 @@ const correlationIds = async (database: string): Promise<ReadonlyArray<string>> 
   const client = new pg.Client({ connectionString: database })
   await client.connect()
   const { rows } = await client.query<{ id: string }>(
-    "select data ->> 'correlationId' as id from posthaste.event where name like 'MessageQueued@%'"
+    "select m.correlation_id as id from posthaste.event e join posthaste.message m on m.id = e.stream_id where e.version = 1"
   )
   await client.end()
   return rows.map(({ id }) => id)

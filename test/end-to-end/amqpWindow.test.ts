@@ -125,7 +125,7 @@ describe("commands over RabbitMQ while the store is away", () => {
         const accepted = async () =>
           (
             await client.query<{ id: string }>(
-              "select data ->> 'correlationId' as id from posthaste.event where name like 'MessageQueued@%' order by tx, position"
+              "select m.correlation_id as id from posthaste.event e join posthaste.message m on m.id = e.stream_id where e.version = 1 order by e.tx, e.position"
             )
           ).rows.map(({ id }) => Number(id))
         await publish(0, 50)

@@ -113,7 +113,7 @@ const timed = Effect.fnUntraced(function* (answer: () => Answer) {
 /** When the circuit was open: from the fact that opened it to the one that probed it. */
 const silences = (facts: ReadonlyArray<Row>) =>
   facts.flatMap(({ name, at, data }, i) =>
-    name === "CircuitOpened@2" || name === "CircuitReopened@2"
+    name === "CircuitOpened@1" || name === "CircuitReopened@1"
       ? [{ from: at, planned: Date.parse(data["until"]!), until: facts[i + 1]?.at ?? Number.POSITIVE_INFINITY }]
       : []
   )
@@ -142,15 +142,15 @@ describe("an endpoint that is down, with four workers", () => {
           const [latest] = lateness(await run.startedAt(), ids, far.times)
           await until(
             "three probes failed",
-            async () => (await run.facts()).filter(({ name }) => name === "CircuitReopened@2").length >= 2
+            async () => (await run.facts()).filter(({ name }) => name === "CircuitReopened@1").length >= 2
           )
           const facts = await run.facts()
           expect(facts.slice(0, 5).map(({ name }) => name)).toEqual([
-            "CircuitOpened@2",
+            "CircuitOpened@1",
             "CircuitProbed@1",
-            "CircuitReopened@2",
+            "CircuitReopened@1",
             "CircuitProbed@1",
-            "CircuitReopened@2"
+            "CircuitReopened@1"
           ])
           const history = await run.history()
           const begun = history.filter(({ name }) => name === "AttemptStarted@1").map(({ at }) => at)
@@ -162,7 +162,7 @@ describe("an endpoint that is down, with four workers", () => {
             expect(planned - from).toBeGreaterThan(0)
           }
           // Once nothing from before is under way any more: a probe is an attempt like any other, nothing else costs one.
-          const closed = history.slice(history.findIndex(({ name }) => name === "CircuitReopened@2"))
+          const closed = history.slice(history.findIndex(({ name }) => name === "CircuitReopened@1"))
           for (const [nth, { name, probe }] of closed.entries()) {
             // The last one may be about to be made.
             if (name === "CircuitProbed@1" && nth + 1 < closed.length)

@@ -199,7 +199,7 @@ describe("posthaste.send", () => {
           const accepted = async () =>
             (
               await rows<{ id: string }>(
-                "select data ->> 'correlationId' as id from posthaste.event where name like 'MessageQueued@%' order by tx, position"
+                "select m.correlation_id as id from posthaste.event e join posthaste.message m on m.id = e.stream_id where e.version = 1 order by e.tx, e.position"
               )
             ).map(({ id }) => id)
           await until(
