@@ -1,10 +1,10 @@
--- Erases messages that have ended, and events: what can name a person stands in their rows and in `detail`, and goes; no fact is changed.
--- One transaction. Answers false, and changes nothing, while a job that is for them has not begun (erase_jobs).
+-- Erases persons from ended messages and events: rows and `detail` change, no fact does. Answers false, and changes nothing, while a job
+-- for them has not begun (erase_jobs).
 create or replace function erase_streams(p_erasure uuid, p_org text, p_messages uuid[], p_events uuid[]) returns boolean
 language plpgsql volatile as $$
 declare
   v_journals uuid[];
-  -- What a provider calls these messages, and the people they are for.
+  -- The provider's ids of these messages, and their recipients.
   v_names text[] := array(
     select d.data ->> 'providerMessageId' from detail d where d.stream_id = any (p_messages) and d.data ->> 'providerMessageId' is not null
     union select m.recipient from message m where m.id = any (p_messages) and m.recipient <> m.destination::text
@@ -16,7 +16,7 @@ begin
   if not erase_jobs(p_org, p_messages, v_texts) then return false; end if;
   select coalesce(array_agg(p.stream_id), '{}') into v_journals from publication p where p.org_id = p_org and p.id = any (p_events);
 
-  -- What a provider reports of them later is nobody's.
+  -- Receipts about them.
   delete from receipt_inbox r where r.org_id = p_org and exists (select 1 from unnest(v_names) n where position(n in r.raw) > 0);
   delete from append_intent where message_id = any (p_messages);
   update message m set recipient = null, dossier_id = null, correlation_id = null, metadata = null, body = null, event_id = null,

@@ -1,4 +1,4 @@
--- Commands that are decided: what was refused, and what became something else than its id says, is kept for a month.
+-- Ends decided commands: refused ones, and those that became another message or event than their id, are kept for a month.
 create or replace function settle_commands(
   p_txs xid8[], p_ns bigint[], p_refused int[], p_problems text[], p_aliases int[], p_became uuid[]
 ) returns void

@@ -1,4 +1,3 @@
-/** Names of messages at their providers: an index of `detail`. */
 import { Effect, Layer } from "effect"
 import { ProviderMessages } from "../../../application/ports/ProviderMessages.ts"
 import type { MessageId } from "../../../domain/ids.ts"

@@ -1,7 +1,6 @@
 /**
- * Receipts in a table of their own. Taking them in is one statement, however many there are. Claims and settlements need
- * not reach the disk: what a crash takes back is done again.
- * A receipt that comes again is known by a hash of the whole; an erasure finds it by the names that stand in it.
+ * Receipts in a table of their own; a repeated one is known by its hash. Claims and settlements need not reach the disk: after a crash they
+ * are done again.
  */
 import { hash } from "node:crypto"
 import { Duration, Effect, Layer } from "effect"

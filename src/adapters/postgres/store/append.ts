@@ -1,11 +1,6 @@
 /**
- * Entries as the parameters of `append`, and its answer as results.
- *
- * Ids and numbers go as array literals, texts of facts joined by U+001E (which JSON text can't hold): both
- * cost one string join here and one split in the server. One record set in their place (`jsonb_to_recordset` of one
- * parameter) would read better and was measured: it cost the server 10 µs an entry to take apart where arrays cost 3, of 39
- * for the whole append, and 16 µs here in place of 13.
- * pg's own array escaping takes eleven times as long as a join.
+ * Entries as the parameters of `append`, and its answer as results. Ids and numbers go as array literals, texts of facts joined by U+001E,
+ * which JSON text can't hold. `jsonb_to_recordset` would read better, but takes the server 10 µs an entry where arrays take 3, of 39 in all.
  */
 import { DateTime } from "effect"
 import type { Append, AppendResult, Gate } from "../../../application/ports/EventStore.ts"
@@ -14,7 +9,7 @@ import { toRecorded, wholeOfQueued } from "../../../domain/message/recorded.ts"
 import { keptActor } from "../../../domain/recorded.ts"
 import { literal } from "../literal.ts"
 
-/** PostgreSQL text can't hold NUL; an answer is shown to people, not parsed. */
+/** PostgreSQL text can't hold NUL. */
 export const storedText = (answer: string): string => answer.replaceAll("\u0000", "\ufffd")
 
 const SEPARATOR = "\u001e"
@@ -29,7 +24,7 @@ const parameterTypes = `
   .trim()
   .split(/\s+/)
 
-/** The parameters in SQL; the first of them is `$first`. */
+/** SQL for the parameters from `$first` on. */
 export const appendParameters = (first: number): string =>
   parameterTypes.map((type, i) => `$${first + i}::${type}`).join(", ")
 
@@ -38,10 +33,10 @@ export const appendStatement = {
   text: `select stream, verdict, other, hash from append(${appendParameters(1)})`
 }
 
-/** What `move_in_queue` calls a change of the queue. */
-export type QueueMove = "wait" | "leave" | "over" | "pass" | "dead"
+/** The words of `move_in_queue`. */
+type QueueMove = "wait" | "leave" | "over" | "pass" | "dead"
 
-export const moveOf = (queue: NonNullable<Append["queue"]>): QueueMove => {
+const moveOf = (queue: NonNullable<Append["queue"]>): QueueMove => {
   switch (queue.type) {
     case "Wait":
       return "wait"
@@ -186,18 +181,17 @@ export const appendValues = (entries: ReadonlyArray<Append>): ReadonlyArray<unkn
   ]
 }
 
-/** So many characters of a text take as long, from here to the disk, as the rest of an entry does. */
+/** Characters that take as long, to the disk, as the rest of an entry. */
 const TEXT_OF_WEIGHT = 4_096
 
 export const weightOfText = (text: string): number => Math.floor(text.length / TEXT_OF_WEIGHT)
 
-/** What an entry weighs in a group commit. */
 export const weightOf = ({ opening, response }: Append): number =>
   1 +
   (typeof opening?.body === "string" ? weightOfText(opening.body) : 0) +
   (response === null ? 0 : weightOfText(response.body))
 
-/** The gate of each entry, as its place among the distinct ones. An append without gates says nothing about them. */
+/** The gate of each entry, as its place among the distinct ones. */
 const gatesOf = () => {
   const places = new Map<string, number>()
   const lanes: Array<string> = []
@@ -219,7 +213,7 @@ const gatesOf = () => {
   }
 }
 
-/** Of a row of the answer: there may be more to claim now. */
+/** True for the row that says there may be more to claim. */
 export const saysWork = ([stream]: ReadonlyArray<string | null>): boolean => stream === null
 
 /** The function answers only for entries it did not write. */
