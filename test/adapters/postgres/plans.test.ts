@@ -55,8 +55,8 @@ const fill = (count: number, { lanes, lines }: Shape) => {
     insert into message (id, org_id, channel, destination, recipient, accepted_at, data, body)
       select ${idOf("n")}, s.org_id, 'webhook', ${lane}, 'e', now(), s.data || jsonb_build_object('destination', ${lane}, 'orderingKey', ${line}), s.body
       from sample s, ${each};
-    insert into idempotency (org_id, key, message_id, request_hash, at)
-      select s.org_id, 'bulk-' || n, ${idOf("n")}, 'h', now() from sample s, ${each};
+    insert into idempotency (org_id, key, message_id, request_hash)
+      select s.org_id, 'bulk-' || n, ${idOf("n")}, 'h' from sample s, ${each};
     insert into line_entry (message_id, lane, line, state, due_at, version, epoch, attempt)
       select ${idOf("n")}, ${lane}, ${line}, case when ${isHead} then 'GIVEN' else 'WAITING' end, now() - interval '1 hour', 1, 1, 0
       from ${each} where ${line} is not null order by n;

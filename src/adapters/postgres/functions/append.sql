@@ -51,8 +51,8 @@ begin
       select o.entry, o.org, o.key, o.hash from unnest(p_open_entry, p_open_orgs, p_open_keys, p_open_hashes) o(entry, org, key, hash)
       where o.key is not null
     ), taken as (
-      insert into idempotency (org_id, key, message_id, request_hash, at)
-        select a.org, a.key, p_streams[a.entry], a.hash, v_at[a.entry] from asked a order by a.org, a.key, a.entry
+      insert into idempotency (org_id, key, message_id, request_hash)
+        select a.org, a.key, p_streams[a.entry], a.hash from asked a order by a.org, a.key, a.entry
       on conflict do nothing
       returning message_id
     )

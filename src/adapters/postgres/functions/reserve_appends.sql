@@ -38,8 +38,8 @@ begin
       select u.* from unnest(p_orgs, p_keys, p_hashes, p_messages) with ordinality u(org, key, hash, message, i)
       where u.key is not null and u.i <> all (v_refused)
     ), taken as (
-      insert into idempotency (org_id, key, message_id, request_hash, at)
-        select a.org, a.key, a.message, a.hash, clock_timestamp() from asked a order by a.org, a.key
+      insert into idempotency (org_id, key, message_id, request_hash)
+        select a.org, a.key, a.message, a.hash from asked a order by a.org, a.key
       on conflict do nothing
       returning message_id
     )

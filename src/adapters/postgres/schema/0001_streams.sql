@@ -76,7 +76,6 @@ create table idempotency (
   key text not null,
   message_id uuid not null,
   request_hash text not null,
-  at timestamptz not null,
   primary key (org_id, key)
 );
 create index idempotency_of_message on idempotency (message_id);

@@ -23,8 +23,8 @@ const restoreStatement = prepared`with messages as (
         where u.data is not null
       on conflict do nothing
     ), keys as (
-      insert into idempotency (org_id, key, message_id, request_hash, at)
-        select u.org, u.key, u.id, u.hash, clock_timestamp()
+      insert into idempotency (org_id, key, message_id, request_hash)
+        select u.org, u.key, u.id, u.hash
         from unnest($1::uuid[], $3::text[], $4::text[], $5::text[]) u(id, org, key, hash) where u.key is not null
       on conflict do nothing
     )
