@@ -17,13 +17,11 @@ const TAG_BYTES = 16
 const keyIdOf = (key: SealingKey): Buffer =>
   createHmac("sha256", Redacted.value(key)).update("posthaste key id").digest().subarray(0, KEY_ID_BYTES)
 
-export interface Sealing {
+interface Sealing {
   readonly seal: (secret: Redacted.Redacted, belongsTo: string) => Buffer
   /** Throws when the value was changed, moved, or sealed with a key that is not given. */
   readonly open: (sealed: Buffer, belongsTo: string) => Redacted.Redacted
   readonly isNewest: (sealed: Buffer) => boolean
-  /** The newest first. */
-  readonly ids: readonly [string, ...ReadonlyArray<string>]
 }
 
 export const sealing = (newest: SealingKey, older: ReadonlyArray<SealingKey> = []): Sealing => {
@@ -55,8 +53,7 @@ export const sealing = (newest: SealingKey, older: ReadonlyArray<SealingKey> = [
       }
       return opened(first!.key, sealed.subarray(1), belongsTo)
     },
-    isNewest: (sealed) => sealed[0] === VERSION && sealed.subarray(1, 1 + KEY_ID_BYTES).equals(id),
-    ids: [id.toString("hex"), ...known.slice(1).map((one) => one.id.toString("hex"))]
+    isNewest: (sealed) => sealed[0] === VERSION && sealed.subarray(1, 1 + KEY_ID_BYTES).equals(id)
   }
 }
 
