@@ -8,8 +8,6 @@ import { Redacted } from "effect"
 export type SealingKey = Redacted.Redacted<Uint8Array>
 
 const VERSION = 2
-/** The form from before there was more than one key: it names none. */
-const NAMELESS = 1
 const KEY_ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -36,22 +34,13 @@ export const sealing = (newest: SealingKey, older: ReadonlyArray<SealingKey> = [
       return Buffer.concat([Buffer.from([VERSION]), id, nonce, cipher.getAuthTag(), text])
     },
     open: (sealed, belongsTo) => {
-      if (sealed[0] === VERSION) {
-        const named = sealed.subarray(1, 1 + KEY_ID_BYTES)
-        const found = known.find((one) => one.id.equals(named))
-        if (found === undefined) throw new Error("a secret was sealed with an encryption key that is not given")
-        return opened(found.key, sealed.subarray(1 + KEY_ID_BYTES), belongsTo)
-      }
-      if (sealed[0] !== NAMELESS) {
+      if (sealed[0] !== VERSION) {
         throw new Error(`a secret was sealed in form ${sealed[0]}, which this release can't open`)
       }
-      const [first, ...others] = known
-      for (const { key } of others) {
-        try {
-          return opened(key, sealed.subarray(1), belongsTo)
-        } catch {}
-      }
-      return opened(first!.key, sealed.subarray(1), belongsTo)
+      const named = sealed.subarray(1, 1 + KEY_ID_BYTES)
+      const found = known.find((one) => one.id.equals(named))
+      if (found === undefined) throw new Error("a secret was sealed with an encryption key that is not given")
+      return opened(found.key, sealed.subarray(1 + KEY_ID_BYTES), belongsTo)
     },
     isNewest: (sealed) => sealed[0] === VERSION && sealed.subarray(1, 1 + KEY_ID_BYTES).equals(id)
   }
