@@ -105,7 +105,7 @@ describe("posthaste.send", () => {
         )
         expect(await settled(id)).toEqual({ status: "ACCEPTED" })
         const [body] = await rows<{ body: string }>("select body from posthaste.message where id = $1", [id])
-        expect(body!.body).toBe('{"d": 1.10, "n": 12345678901234567890}')
+        expect(body!.body).toBe('{"d":1.10,"n":12345678901234567890}')
 
         const cases: ReadonlyArray<readonly [object, number, string]> = [
           [message({ to: randomUUID() }), 400, "to"],
