@@ -9,17 +9,12 @@ import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../../../src/application/errors.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventTypes } from "../../../src/application/ports/EventTypes.ts"
-import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
-import { ChannelName, OrgId } from "../../../src/domain/ids.ts"
+import { OrgId } from "../../../src/domain/ids.ts"
 import * as Channels from "../../../src/setup/channels.ts"
-import { ended, projected } from "../../contracts/replays/deadLetterSamples.ts"
-import { now } from "../../contracts/sample.ts"
-import { refused } from "../../contracts/written.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
 const acme = OrgId.make("acme")
-const webhook = ChannelName.make("webhook")
 const ROWS = 45
 const BYTES = 100_000
 
@@ -34,14 +29,10 @@ const fill = `
     select gen_random_uuid(), 'acme', json_build_object('filter', json_build_object('to', repeat('x', ${BYTES}))), now(), 0, 'infinity'
     from generate_series(1, ${ROWS}) n;`
 
-type Ports = MessageViews | Destinations | EventTypes | Replays
+type Ports = Destinations | EventTypes | Replays
 type Read = (page: PageRequest) => Effect.Effect<Page<object>, StoreUnavailable, Ports>
 
 const lists: Readonly<Record<string, Read>> = {
-  messages: (page) => Effect.flatMap(MessageViews, ({ list }) => list(acme, {}, page)),
-  "messages of a channel": (page) => Effect.flatMap(MessageViews, ({ list }) => list(acme, { channel: webhook }, page)),
-  "messages of all orgs": (page) => Effect.flatMap(MessageViews, ({ list }) => list(null, {}, page)),
-  "dead letters": (page) => Effect.flatMap(MessageViews, ({ deadLetters }) => deadLetters(acme, {}, page)),
   destinations: (page) => Effect.flatMap(Destinations, ({ list }) => list(acme, {}, page)),
   "event types": (page) => Effect.flatMap(EventTypes, ({ list }) => list(acme, true, page)),
   replays: (page) => Effect.flatMap(Replays, ({ list }) => list(acme, page))
@@ -63,14 +54,7 @@ const database = Layer.unwrap(
   )
 ).pipe(Layer.merge(Channels.unused))
 
-const messages = Effect.gen(function* () {
-  const metadata = { text: "x".repeat(BYTES) }
-  const all = []
-  for (let n = 0; n < ROWS; n++) all.push(yield* ended(refused(), now(), { orgId: acme, metadata }))
-  yield* projected(all)
-})
-
-it.layer(Layer.effectDiscard(messages).pipe(Layer.provideMerge(database)), {
+it.layer(database, {
   timeout: 60_000,
   excludeTestServices: true
 })("pages of large rows", (it) => {

@@ -10,6 +10,11 @@ declare
     union select m.recipient from message m where m.id = any (p_messages) and m.recipient <> m.destination::text
   );
   v_texts text[];
+  v_lanes uuid[];
+  v_lines text[];
+  v_bucket bigint;
+  v_woken uuid[];
+  v_dues timestamptz[];
 begin
   select array_agg(distinct t.text) into v_texts from message m cross join lateral (values (m.recipient), (m.correlation_id)) t(text)
     where m.id = any (p_messages) and t.text <> m.destination::text;
@@ -27,6 +32,20 @@ begin
   delete from event_idempotency where event_id = any (p_events);
   update publication set correlation_id = null, dossier_id = null, metadata = null where id = any (p_events) and org_id = p_org;
   delete from sql_command_alias where became = any (p_messages || p_events);
+
+  -- An erased dead letter can't be replayed: it holds no line.
+  select array_agg(t.lane), array_agg(t.line) into v_lanes, v_lines from line_entry t where t.message_id = any (p_messages);
+  if v_lanes is not null then
+    for v_bucket in select lane_buckets(v_lanes) loop
+      perform pg_advisory_xact_lock_shared(v_bucket);
+    end loop;
+    for v_bucket in select distinct line_bucket(u.lane, u.line) from unnest(v_lanes, v_lines) u(lane, line) order by 1 loop
+      perform pg_advisory_xact_lock(v_bucket);
+    end loop;
+    delete from line_entry t where t.message_id = any (p_messages);
+    select array_agg(a.lane), array_agg(a.due) into v_woken, v_dues from advance_lines(v_lanes, v_lines) a;
+    if v_woken is not null then perform wake_lanes(v_woken, v_dues); end if;
+  end if;
   update erasure set messages = messages + cardinality(p_messages), events = events + cardinality(v_journals) where id = p_erasure;
   return true;
 end $$;
