@@ -3,7 +3,7 @@ import { Agent } from "node:http"
 import { connect, type Socket } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { parentPort, workerData } from "node:worker_threads"
-import { generateKey } from "../src/adapters/http/keys/apiKey.ts"
+import { generateKey } from "../src/adapters/http/server/apiKey.ts"
 import { asked } from "./asked.ts"
 import type { Harm } from "./harms.ts"
 

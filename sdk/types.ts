@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
-import { apiWith } from "../src/adapters/http/server/Api.ts"
+import { apiWith } from "../src/adapters/http/Api.ts"
 import { Channels } from "../src/application/ports/Channels.ts"
 import * as AllChannels from "../src/setup/channels.ts"
 

@@ -16,7 +16,7 @@ import {
   signLegacy,
   signStandard
 } from "../src/adapters/channels/webhook/signature.ts"
-import { apiWith } from "../src/adapters/http/server/Api.ts"
+import { apiWith } from "../src/adapters/http/Api.ts"
 import { Channels } from "../src/application/ports/Channels.ts"
 import * as AllChannels from "../src/setup/channels.ts"
 

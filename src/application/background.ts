@@ -4,7 +4,7 @@
  */
 import { type Duration, Effect } from "effect"
 import { storePauses } from "./command.ts"
-import type { StoreUnavailable } from "./errors.ts"
+import type { StoreUnavailable } from "./ports/errors.ts"
 import { Pulse, type Topic } from "./ports/Pulse.ts"
 import { outageOf, StoreHealth } from "./storeHealth.ts"
 

@@ -7,8 +7,8 @@ import { Effect, Schedule, Schema } from "effect"
 import type { MessageId } from "../domain/ids.ts"
 import type { RecordedFact } from "../domain/recorded.ts"
 import { CommandedBy } from "./commandedBy.ts"
-import type { StoreUnavailable } from "./errors.ts"
 import { type Append, EventStore, type Stream, type StreamVersion } from "./ports/EventStore.ts"
+import type { StoreUnavailable } from "./ports/errors.ts"
 import { type JournalFact, type JournalName, Journals } from "./ports/Journals.ts"
 
 /** Another writer was first each time. Nothing was written; asking again will help. */

@@ -3,7 +3,7 @@
  * the first answer after which nothing failed for a while. The log has both, once.
  */
 import { Clock, Context, Effect } from "effect"
-import { StoreUnavailable } from "./errors.ts"
+import { StoreUnavailable } from "./ports/errors.ts"
 
 /** A call that was under way may still fail after another was answered. */
 const QUIET_MS = 2_000

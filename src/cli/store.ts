@@ -13,7 +13,7 @@ import { failed } from "./terminal.ts"
 
 // Loaded on demand: these take longer to load than most commands to run.
 const embedded = Effect.promise(() => import("../adapters/embedded-postgres/EmbeddedPostgres.ts"))
-const postgresPorts = Effect.promise(() => import("../adapters/postgres/PostgresPorts.ts"))
+const postgresPorts = Effect.promise(() => import("../setup/postgresPorts.ts"))
 const channels = Effect.promise(() => import("../setup/channels.ts"))
 const eventStoreDb = Effect.promise(() => import("../adapters/eventstoredb/EventStoreDb.ts"))
 

@@ -3,7 +3,7 @@ import { Clock, Effect, Fiber, Logger, References } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import { background } from "../../src/application/background.ts"
-import { StoreUnavailable } from "../../src/application/errors.ts"
+import { StoreUnavailable } from "../../src/application/ports/errors.ts"
 
 const away = Effect.fail(new StoreUnavailable({ cause: new Error("away") }))
 

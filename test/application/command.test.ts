@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
 import { command, type Patience, storePauses } from "../../src/application/command.ts"
-import { StoreUnavailable } from "../../src/application/errors.ts"
+import { StoreUnavailable } from "../../src/application/ports/errors.ts"
 
 type Result = "Appended" | "VersionConflict" | "FenceLost"
 const away = Effect.fail(new StoreUnavailable({ cause: new Error("away") }))

@@ -2,7 +2,7 @@ import { Effect, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { background } from "../../src/application/background.ts"
-import { StoreUnavailable } from "../../src/application/errors.ts"
+import { StoreUnavailable } from "../../src/application/ports/errors.ts"
 import { makeStoreHealth, StoreHealth } from "../../src/application/storeHealth.ts"
 
 const gone = new StoreUnavailable({ cause: new Error("connection refused"), says: "the server at db:1 is not there" })

@@ -1,11 +1,12 @@
 /** Random facts, commands and the histories they make. */
 import { DateTime, Result } from "effect"
 import fc from "fast-check"
+import type { DeliveryError } from "../../src/domain/delivery/DeliveryError.ts"
 import type { AttemptOutcome } from "../../src/domain/delivery/outcome.ts"
 import type { RetryPolicy } from "../../src/domain/delivery/retry.ts"
 import { type ChannelName, DestinationId, OrgId, ReplayId } from "../../src/domain/ids.ts"
 import { decide, evolve, initial, type MessageCommand } from "../../src/domain/message/decider.ts"
-import type { DeliveryError, MessageFact, MessageQueued } from "../../src/domain/message/facts.ts"
+import type { MessageFact, MessageQueued } from "../../src/domain/message/facts.ts"
 import type { Message } from "../../src/domain/message/transitions.ts"
 import {
   abandon,

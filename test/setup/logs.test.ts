@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { StoreUnavailable } from "../../src/application/errors.ts"
+import { StoreUnavailable } from "../../src/application/ports/errors.ts"
 import { layerOf } from "../../src/setup/logs.ts"
 
 const written = async (format: "json" | "text", level: "debug" | "info" | "warn", effect: Effect.Effect<void>) => {

@@ -4,7 +4,6 @@
  * the last thing its process did. Once sent, a request runs even when its caller was interrupted or killed.
  */
 import { Context, Duration, Effect, Exit, type Layer } from "effect"
-import { StoreUnavailable } from "../../src/application/errors.ts"
 import { Archive } from "../../src/application/ports/Archive.ts"
 import { Bodies } from "../../src/application/ports/Bodies.ts"
 import { Channels } from "../../src/application/ports/Channels.ts"
@@ -12,6 +11,7 @@ import { Circuits } from "../../src/application/ports/Circuits.ts"
 import { DerivedRows } from "../../src/application/ports/DerivedRows.ts"
 import { Destinations } from "../../src/application/ports/Destinations.ts"
 import { type Append, EventStore, type LoggedFact } from "../../src/application/ports/EventStore.ts"
+import { StoreUnavailable } from "../../src/application/ports/errors.ts"
 import { Journals } from "../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../src/application/ports/MessageViews.ts"
 import { Parked } from "../../src/application/ports/Parked.ts"

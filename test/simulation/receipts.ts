@@ -5,7 +5,8 @@
  */
 import { DateTime, Exit, Result } from "effect"
 import type { OutboundMessage } from "../../src/application/ports/Channels.ts"
-import { type Receipt, recordReceipt } from "../../src/application/receipts/recordReceipt.ts"
+import type { Receipt } from "../../src/application/ports/WhatsAppReceipts.ts"
+import { recordReceipt } from "../../src/application/receipts/recordReceipt.ts"
 import { EPOCH } from "./clock.ts"
 import type { World } from "./world.ts"
 

@@ -5,8 +5,8 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js"
 import { Layer, Result } from "effect"
 import { RE2JS } from "re2js"
-import type { Fault } from "../../application/errors.ts"
 import { EventSchemas } from "../../application/ports/EventSchemas.ts"
+import type { Fault } from "../../application/ports/errors.ts"
 import { PRICE, pathOf, pricedSchema } from "./tenantSchema.ts"
 
 /** About 0.1 s. An event has at most 256 KiB. */

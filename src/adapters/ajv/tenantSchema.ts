@@ -2,7 +2,7 @@
  * Makes a tenant's schema fit to be compiled: small, the price of each part written into it, references only to its own
  * parts and without cycles. Anchors and ids are refused, as they could name a part without a price.
  */
-import type { Fault } from "../../application/errors.ts"
+import type { Fault } from "../../application/ports/errors.ts"
 
 const PARTS_MAX = 1_000
 const FAULTS_MAX = 20

@@ -12,7 +12,6 @@ import { Effect, Result, Schema } from "effect"
 import { type MessageRequest as AcceptedRequest, acceptMessages } from "../../application/accept/acceptMessage.ts"
 import { storePauses } from "../../application/command.ts"
 import { CommandedBy } from "../../application/commandedBy.ts"
-import type { Fault } from "../../application/errors.ts"
 import { type EventRequest as PublishedRequest, publishEvents } from "../../application/events/publishEvents.ts"
 import {
   commandMessage,
@@ -22,6 +21,7 @@ import {
   replayEdited
 } from "../../application/messages/commandMessage.ts"
 import { MessageNotFound } from "../../application/messages/readMessage.ts"
+import type { Fault } from "../../application/ports/errors.ts"
 import { Telemetry } from "../../application/ports/Telemetry.ts"
 import { Via } from "../../application/via.ts"
 import { EventId, isUuid, MessageId, type OrgId } from "../../domain/ids.ts"

@@ -4,8 +4,8 @@
  * is refused before its entries are looked at, and at most `FAULTS_MAX` faults are named.
  */
 import { Result, Schema, SchemaAST, SchemaIssue } from "effect"
-import { REFUSES, type Refuses } from "../../application/destinations/fields.ts"
-import type { Fault } from "../../application/errors.ts"
+import type { Fault } from "../../application/ports/errors.ts"
+import { REFUSES, type Refuses } from "../../application/ports/fields.ts"
 
 /** Keeps the answer smaller than its request. */
 export const FAULTS_MAX = 20

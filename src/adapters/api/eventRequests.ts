@@ -1,7 +1,7 @@
 /** Requests about events, by any way in: shapes, decoding, answers. */
 import { Schema } from "effect"
-import { headerText } from "../../application/destinations/fields.ts"
 import type { EventRequest as AcceptedEvent, Publication } from "../../application/events/publishEvents.ts"
+import { headerText } from "../../application/ports/fields.ts"
 import type { EventView } from "../../domain/event/event.ts"
 import { isEventType } from "../../domain/event/eventTypes.ts"
 import { decoderOf, verbatim } from "./decoding.ts"

@@ -1,6 +1,6 @@
 /** Fields of requests; those shared with settings are in application/destinations/fields.ts. */
 import { Schema, SchemaTransformation } from "effect"
-import { text } from "../../application/destinations/fields.ts"
+import { text } from "../../application/ports/fields.ts"
 
 const iso =
   /^(\d{4})-(0[1-9]|1[0-2])-(\d\d)T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/

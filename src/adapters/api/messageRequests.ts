@@ -5,7 +5,7 @@ import {
   type MessageRequest as AcceptedRequest,
   OWN_KEYS
 } from "../../application/accept/acceptMessage.ts"
-import { brokerText, headerText, Retry, text } from "../../application/destinations/fields.ts"
+import { brokerText, headerText, Retry, text } from "../../application/ports/fields.ts"
 import { ChannelName } from "../../domain/ids.ts"
 import { detailsOf } from "../../domain/message/facts.ts"
 import type { MessageView } from "../../domain/message/view.ts"

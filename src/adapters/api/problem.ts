@@ -3,10 +3,7 @@
  * A problem tells the caller what to change and reveals nothing of how Posthaste is built.
  */
 import { DateTime, Schema } from "effect"
-import type { Setting } from "../../application/destinations/fields.ts"
-import type { Fault, SecretsNeeded, StoreUnavailable } from "../../application/errors.ts"
 import type { EventNotFound } from "../../application/events/readEvents.ts"
-import type { Scope } from "../../application/keys/scopes.ts"
 import type { ProjectionNotFound } from "../../application/log/projections/rebuild.ts"
 import type { CallerCommand, CommandRefused, MessageBusy } from "../../application/messages/commandMessage.ts"
 import type { NotInItsLane } from "../../application/messages/hurryMessage.ts"
@@ -14,6 +11,9 @@ import type { MessageNotFound, MessageParked } from "../../application/messages/
 import type { BodyErased } from "../../application/messages/resendMessage.ts"
 import type { LimitReached } from "../../application/orgs/admission.ts"
 import type { AnyChannel, OwnershipNotKnown } from "../../application/ports/Channels.ts"
+import type { Fault, SecretsNeeded, StoreUnavailable } from "../../application/ports/errors.ts"
+import type { Setting } from "../../application/ports/fields.ts"
+import type { Scope } from "../../application/ports/scopes.ts"
 import type { ReplayKeyReused, ReplayNotFound } from "../../application/replays/replays.ts"
 import type { MessageBlocked } from "../../domain/consent/facts.ts"
 import type { ReplayRejected } from "../../domain/replay/decider.ts"

@@ -20,7 +20,7 @@ import { ANY, ErrorType, type EventData, EventStoreDBClient, NO_STREAM } from "@
 import services from "@eventstore/db-client/generated/streams_grpc_pb.js"
 import type { ReadReq, ReadResp } from "@eventstore/db-client/generated/streams_pb.js"
 import { Cause, Effect, Layer, Queue, Redacted, Schedule, Semaphore } from "effect"
-import type { StoreUnavailable } from "../../application/errors.ts"
+import type { StoreUnavailable } from "../../application/ports/errors.ts"
 import { type Heard, Streams, type Writing } from "../../application/ports/Streams.ts"
 import type { MessageId } from "../../domain/ids.ts"
 import { MESSAGES, messageOf, streamOf } from "../../domain/streams.ts"

@@ -1,7 +1,7 @@
 /** A start waits for a server that is away, and ends where no waiting helps. */
 import { ErrorType } from "@eventstore/db-client"
 import { Effect } from "effect"
-import type { StoreUnavailable } from "../../application/errors.ts"
+import type { StoreUnavailable } from "../../application/ports/errors.ts"
 import { saysOf, typeOf } from "./clientErrors.ts"
 import { EventStoreDbFailed, find, type Where } from "./findServer.ts"
 

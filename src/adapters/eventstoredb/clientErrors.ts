@@ -1,6 +1,6 @@
 /** The meaning of the client's errors. */
 import { ErrorType } from "@eventstore/db-client"
-import { StoreUnavailable } from "../../application/errors.ts"
+import { StoreUnavailable } from "../../application/ports/errors.ts"
 
 export const unavailable = (cause: unknown) => new StoreUnavailable({ cause, says: saysOf(cause) })
 

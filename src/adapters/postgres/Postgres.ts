@@ -5,7 +5,7 @@
 import { hash } from "node:crypto"
 import { Context, DateTime, Effect, Layer, Record, Redacted, Schema } from "effect"
 import pg from "pg"
-import { StoreUnavailable } from "../../application/errors.ts"
+import { StoreUnavailable } from "../../application/ports/errors.ts"
 import { migrate, requireMigrated } from "./migrate.ts"
 import { type Kind, type Pool, type Server, serverAt, sqlState } from "./pool.ts"
 import { channelOf, SCHEMA_DEFAULT } from "./schemaName.ts"

@@ -3,7 +3,7 @@
  * of an index and takes the matching ones. So its work depends on no filter and no statistics, and it may be short, or empty, and yet
  * have a next page. It ends at PAGE_READ_BYTES.
  */
-import { PAGE_READ_BYTES } from "../../application/errors.ts"
+import { PAGE_READ_BYTES } from "../../application/ports/errors.ts"
 import { conditionsOf, type Page } from "./filtering.ts"
 
 /** Rows looked at for a page. */

@@ -6,7 +6,8 @@ import { Clock, DateTime, Effect, Layer } from "effect"
 import { EventStore } from "../../application/ports/EventStore.ts"
 import { Queue } from "../../application/ports/Queue.ts"
 import type { Subject, Watcher } from "../../application/ports/Telemetry.ts"
-import { type DeliveryError, type MessageFact, ReceiptStatus } from "../../domain/message/facts.ts"
+import type { DeliveryError } from "../../domain/delivery/DeliveryError.ts"
+import { type MessageFact, ReceiptStatus } from "../../domain/message/facts.ts"
 import { type Histogram, observe, type Registry } from "./registry.ts"
 
 const attemptBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]

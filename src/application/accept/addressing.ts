@@ -5,9 +5,9 @@
 import { Effect, Result } from "effect"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import { type ChannelName, DestinationId, isUuid, type OrgId } from "../../domain/ids.ts"
-import type { Fault } from "../errors.ts"
 import { type Addressee, type AnyChannel, Channels } from "../ports/Channels.ts"
 import { type Destination, Destinations } from "../ports/Destinations.ts"
+import type { Fault } from "../ports/errors.ts"
 import type { MessageRequest } from "./acceptMessage.ts"
 
 export interface Address {

@@ -15,11 +15,11 @@ import {
 import type { ConsentFact, DossierFact, MessageBlocked } from "../../domain/consent/facts.ts"
 import { fromRecorded, toRecorded } from "../../domain/consent/facts.ts"
 import { type ChannelName, OrgId } from "../../domain/ids.ts"
-import { newMessageIds } from "../accept/messageIds.ts"
 import { appendToJournal, command, type Patience } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
-import { StoreUnavailable } from "../errors.ts"
+import { newMessageIds } from "../messageIds.ts"
 import { Channels } from "../ports/Channels.ts"
+import { StoreUnavailable } from "../ports/errors.ts"
 import { type JournalFact, type JournalName, Journals } from "../ports/Journals.ts"
 
 export interface Answer {

@@ -4,13 +4,13 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { outcomeOfFailure, RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
+import type { DeliveryError } from "../../domain/delivery/DeliveryError.ts"
 import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import type { DeliveryError } from "../../domain/message/facts.ts"
 import { masked } from "../destinations/masking.ts"
-import { StoreUnavailable } from "../errors.ts"
 import { type AnyChannel, Channels, type Doubted, type OutboundMessage, type Reply } from "../ports/Channels.ts"
 import { type DestinationSettings, Destinations } from "../ports/Destinations.ts"
+import { StoreUnavailable } from "../ports/errors.ts"
 
 export interface Sender {
   readonly send: (message: OutboundMessage) => Effect.Effect<Reply>

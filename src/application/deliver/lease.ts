@@ -5,7 +5,7 @@
  */
 import { Clock, Duration, Effect, identity } from "effect"
 import { type Overtaken, type Patience, storePauses, whileUnavailable } from "../command.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 import { type AbandonedMessage, type BatchId, Queue } from "../ports/Queue.ts"
 
 export class Lease {

@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect"
 import { storePauses } from "../command.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 import { Queue } from "../ports/Queue.ts"
 import type { Task } from "./deliver.ts"
 import type { Lease } from "./lease.ts"

@@ -6,7 +6,8 @@
  */
 import { Clock, Effect } from "effect"
 import { RECONCILE_AFTER_MS } from "../../domain/delivery/classify.ts"
-import type { DeliveryError, MessageQueued } from "../../domain/message/facts.ts"
+import type { DeliveryError } from "../../domain/delivery/DeliveryError.ts"
+import type { MessageQueued } from "../../domain/message/facts.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import type { Reply } from "../ports/Channels.ts"
 import type { ClaimedMessage, Queue } from "../ports/Queue.ts"

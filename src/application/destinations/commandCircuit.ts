@@ -6,9 +6,9 @@ import { Effect, Result } from "effect"
 import { type CircuitCommand, decide } from "../../domain/circuit/decider.ts"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import { type PageRequest, StoreUnavailable } from "../errors.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { Destinations } from "../ports/Destinations.ts"
+import { type PageRequest, StoreUnavailable } from "../ports/errors.ts"
 import { changeCircuit } from "./changeCircuit.ts"
 
 export interface CircuitView {

@@ -4,9 +4,9 @@
 import { Effect, Redacted, Result } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import { publicKeyOf } from "../accept/addressing.ts"
-import { type Fault, SecretsNeeded } from "../errors.ts"
 import type { AnyChannel, OwnershipNotKnown } from "../ports/Channels.ts"
 import { type Alerting, type DestinationSettings, Destinations, type Secrets } from "../ports/Destinations.ts"
+import { type Fault, SecretsNeeded } from "../ports/errors.ts"
 import {
   apart,
   type Given,

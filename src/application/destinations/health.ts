@@ -4,8 +4,8 @@
  * moment ago is disabled too. One that answers that it is gone is disabled by deliver.ts.
  */
 import { DateTime, Duration, Effect } from "effect"
-import { hasFailedFor, summaryOf } from "../../domain/delivery/health.ts"
 import type { DestinationId } from "../../domain/ids.ts"
+import { hasFailedFor, summaryOf } from "../../domain/message/health.ts"
 import { Backlogs } from "../ports/Backlogs.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Circuits } from "../ports/Circuits.ts"

@@ -3,10 +3,10 @@
  * masked. A shown text may be given back and stands for the stored one, unless the destination moves to another place.
  */
 import { MASKED } from "../../domain/delivery/exchange.ts"
-import type { Fault } from "../errors.ts"
 import type { AnyChannel } from "../ports/Channels.ts"
 import type { Destination, DestinationSettings } from "../ports/Destinations.ts"
-import type { Setting } from "./fields.ts"
+import type { Fault } from "../ports/errors.ts"
+import type { Setting } from "../ports/fields.ts"
 
 /** Fields by name. A setting that is null is its default. */
 export type Given = Readonly<Record<string, unknown>>

@@ -7,7 +7,7 @@ import { Redacted } from "effect"
 import { MASKED } from "../../domain/delivery/exchange.ts"
 import type { AnyChannel, Reply } from "../ports/Channels.ts"
 import type { OpenDestination } from "../ports/Destinations.ts"
-import type { Setting } from "./fields.ts"
+import type { Setting } from "../ports/fields.ts"
 import { textsIn } from "./hiddenTexts.ts"
 
 /** A shorter secret would be found everywhere. */

@@ -4,9 +4,9 @@
  */
 import { Effect, Result } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
-import type { Fault } from "../errors.ts"
 import { EventSchemas } from "../ports/EventSchemas.ts"
 import { type EventType, type EventTypeDefinition, EventTypes } from "../ports/EventTypes.ts"
+import type { Fault } from "../ports/errors.ts"
 
 export const TEXT_MAX = 64 * 1024
 

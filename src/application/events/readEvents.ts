@@ -6,10 +6,10 @@ import { fromRecorded, toRecorded } from "../../domain/event/facts.ts"
 import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
 import { type MessageView, viewOf as viewOfMessage } from "../../domain/message/view.ts"
 import { appendToJournal, command } from "../command.ts"
-import type { Page, PageRequest } from "../errors.ts"
 import { eraseMessage, MessageBusy } from "../messages/commandMessage.ts"
 import { EventStore } from "../ports/EventStore.ts"
 import { Events } from "../ports/Events.ts"
+import type { Page, PageRequest } from "../ports/errors.ts"
 import { Journals } from "../ports/Journals.ts"
 
 export class EventNotFound extends Schema.TaggedError<EventNotFound>()("EventNotFound", { id: Schema.String }) {}

@@ -3,8 +3,8 @@
  * right without a living projector too, and 0 while nothing happens.
  */
 import { Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
-import type { FromStore } from "../errors.ts"
 import { EventStore } from "../ports/EventStore.ts"
+import type { FromStore } from "../ports/errors.ts"
 import { Projections } from "../ports/Projections.ts"
 import { projections } from "./projections/all.ts"
 import type { ProjectionName } from "./projections/Projection.ts"

@@ -6,10 +6,10 @@
  */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
 import { Circuits } from "../ports/Circuits.ts"
 import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
+import type { FromStore } from "../ports/errors.ts"
 import { Journals } from "../ports/Journals.ts"
 import { type History, type LoggedStream, orgsOf, streamsOf } from "./lookups.ts"
 import { tail } from "./tail.ts"

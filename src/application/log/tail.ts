@@ -3,8 +3,8 @@
  * a reader that wants more than is kept.
  */
 import { Clock, Duration, Effect, Latch, Semaphore } from "effect"
-import type { StoreUnavailable } from "../errors.ts"
 import type { EventStore, LoggedFact, Position } from "../ports/EventStore.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 import { Pulse } from "../ports/Pulse.ts"
 
 const RECENT_MAX = 20_000

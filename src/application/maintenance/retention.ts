@@ -3,8 +3,8 @@
  * a tenth of a second.
  */
 import { Clock, DateTime, Duration, Effect } from "effect"
-import type { FromStore } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
+import type { FromStore } from "../ports/errors.ts"
 import { type Before, Retention } from "../ports/Retention.ts"
 
 const STEP_MAX_MS = 100

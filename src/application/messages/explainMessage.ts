@@ -9,7 +9,6 @@ import { type Explanation, explain } from "../../domain/message/explanation/expl
 import { isWaiting } from "../../domain/message/explanation/waiting.ts"
 import type { Message } from "../../domain/message/transitions.ts"
 import { viewOf } from "../../domain/message/view.ts"
-import { nothingHolds, readSituation, readSuspension } from "../destinations/situation.ts"
 import { Archive } from "../ports/Archive.ts"
 import { Backlogs } from "../ports/Backlogs.ts"
 import { Destinations } from "../ports/Destinations.ts"
@@ -18,6 +17,7 @@ import { Parked } from "../ports/Parked.ts"
 import { Processes } from "../ports/Processes.ts"
 import { livingIn } from "../processes/Troubles.ts"
 import { loadStream, MessageNotFound, upTo } from "./readMessage.ts"
+import { nothingHolds, readSituation, readSuspension } from "./situation.ts"
 
 export const explainMessage = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, at: DateTime.Utc | null) {
   const { facts } = yield* loadStream(orgId, id)

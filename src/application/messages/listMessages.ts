@@ -5,8 +5,8 @@
 import { Effect } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import { viewOf } from "../../domain/message/view.ts"
-import type { PageRequest } from "../errors.ts"
 import { EventStore, type Stream } from "../ports/EventStore.ts"
+import type { PageRequest } from "../ports/errors.ts"
 import { type MessageFilter, MessageViews } from "../ports/MessageViews.ts"
 
 export const listMessages = Effect.fnUntraced(function* (

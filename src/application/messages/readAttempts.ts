@@ -9,12 +9,12 @@ import { callIn } from "../../domain/destination/situation.ts"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { type AttemptView, attemptsOf } from "../../domain/message/view.ts"
-import { configurationHistory } from "../destinations/situation.ts"
-import type { PageRequest } from "../errors.ts"
 import { type AttemptPlace, Bodies } from "../ports/Bodies.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Destinations } from "../ports/Destinations.ts"
+import type { PageRequest } from "../ports/errors.ts"
 import { loadStream } from "./readMessage.ts"
+import { configurationHistory } from "./situation.ts"
 
 export const readAttempts = Effect.fnUntraced(function* (orgId: OrgId, id: MessageId, { cursor, limit }: PageRequest) {
   const { facts } = yield* loadStream(orgId, id)

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 import { type Limits, type OrgCounts, Orgs, type Rates, rateNames } from "../ports/Orgs.ts"
 import { LATER_SECONDS, makeBuckets } from "./buckets.ts"
 

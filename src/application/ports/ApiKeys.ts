@@ -1,8 +1,8 @@
 import { Context, type DateTime, type Effect } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
-import type { Scopes } from "../keys/scopes.ts"
+import type { FromStore } from "./errors.ts"
 import type { Rates } from "./Orgs.ts"
+import type { Scopes } from "./scopes.ts"
 
 export interface KeyTerms {
   readonly name: string

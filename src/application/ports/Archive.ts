@@ -1,7 +1,7 @@
 import { Context, type Effect, type Order, Schema } from "effect"
 import type { Restoration } from "../../domain/message/explanation/surroundings.ts"
-import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { LoggedFact, Position } from "./EventStore.ts"
+import type { FromStore, StoreUnavailable } from "./errors.ts"
 
 export type ArchivedFact = Omit<LoggedFact, "messageId" | "position">
 

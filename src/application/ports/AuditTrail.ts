@@ -2,8 +2,8 @@ import { Context, type DateTime } from "effect"
 import { type AuditEntry, entryOf, type Operation } from "../../domain/audit/entry.ts"
 import { type Activity, activityOf } from "../../domain/consent/activity.ts"
 import type { ChannelName, MessageId, OrgId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { LoggedFact } from "./EventStore.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 import type { JournalName } from "./Journals.ts"
 
 export interface AuditItem extends AuditEntry {

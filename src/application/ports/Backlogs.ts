@@ -1,7 +1,7 @@
 import { Context, type DateTime } from "effect"
 import type { CircuitStatus } from "../../domain/circuit/machine.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 export interface Backlog {
   /** At most `WAITING_MAX`. */

@@ -1,7 +1,7 @@
 import { Context } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
 import type { AttemptResponse } from "./EventStore.ts"
+import type { FromStore } from "./errors.ts"
 
 export type AttemptPlace = Pick<AttemptResponse, "epoch" | "attempt">
 

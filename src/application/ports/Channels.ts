@@ -5,9 +5,9 @@ import type { AttemptOutcome } from "../../domain/delivery/outcome.ts"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { ChannelName, MessageId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
-import type { Setting } from "../destinations/fields.ts"
-import type { Fault } from "../errors.ts"
 import type { DestinationSettings, OpenDestination } from "./Destinations.ts"
+import type { Fault } from "./errors.ts"
+import type { Setting } from "./fields.ts"
 
 export interface OutboundMessage
   extends Pick<

@@ -3,7 +3,7 @@ import type { Circuit } from "../../domain/circuit/decider.ts"
 import type { CircuitFact } from "../../domain/circuit/facts.ts"
 import type { CircuitState } from "../../domain/circuit/state.ts"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
+import type { FromStore } from "./errors.ts"
 
 export interface Report {
   readonly destination: DestinationId

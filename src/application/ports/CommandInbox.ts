@@ -1,6 +1,6 @@
 import { Context, type DateTime, type Duration } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
+import type { FromStore } from "./errors.ts"
 
 export const COMMAND_MAX = 256 * 1024
 /** The bytes after which an answer ends: all of it is in memory at once. */

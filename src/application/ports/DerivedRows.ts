@@ -4,8 +4,8 @@ import type { EventPublished } from "../../domain/event/facts.ts"
 import type { DestinationId, EventId, MessageId, ReplayId } from "../../domain/ids.ts"
 import type { Place, Wait } from "../../domain/message/place.ts"
 import type { ReplayRequested } from "../../domain/replay/facts.ts"
-import type { FromStore } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
+import type { FromStore } from "./errors.ts"
 
 export interface ExpectedMessage {
   readonly messageId: MessageId

@@ -1,7 +1,7 @@
 import { Context } from "effect"
-import type { HealthBucket, HealthChange } from "../../domain/delivery/health.ts"
 import type { DestinationId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { HealthBucket, HealthChange } from "../../domain/message/health.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 import type { Step } from "./Projections.ts"
 
 export type HealthState = Pick<HealthChange, "failingSince" | "lastFailedAt" | "lastSucceededAt">

@@ -7,7 +7,7 @@ import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { DestinationKind } from "../../domain/destination/changes.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
 import type { OnDeadLetter } from "../../domain/message/queueChange.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 export interface DestinationSettings {
   readonly retry: RetryPolicy | null

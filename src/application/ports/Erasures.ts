@@ -1,7 +1,7 @@
 import { Context, type DateTime, type Duration } from "effect"
 import type { ErasureField } from "../../domain/erasure/facts.ts"
 import type { EventId, MessageId, OrgId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 export interface Erasure {
   readonly id: string

@@ -1,5 +1,5 @@
 import { Context } from "effect"
-import type { Fault } from "../errors.ts"
+import type { Fault } from "./errors.ts"
 
 /**
  * JSON Schema (draft 2020-12) for events. A schema comes from a tenant: judging by it ends, whatever schema and data

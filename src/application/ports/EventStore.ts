@@ -3,8 +3,8 @@ import type { DestinationId, EventId, MessageId, OrgId } from "../../domain/ids.
 import type { MessageFact } from "../../domain/message/facts.ts"
 import type { QueueChange } from "../../domain/message/queueChange.ts"
 import type { StoredFact } from "../../domain/message/view.ts"
-import type { FromStore } from "../errors.ts"
 import type { Headers } from "./Channels.ts"
+import type { FromStore } from "./errors.ts"
 import type { JournalFact } from "./Journals.ts"
 import type { BatchId } from "./Queue.ts"
 

@@ -1,6 +1,6 @@
 import { Context, type DateTime } from "effect"
 import type { OrgId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 export interface EventTypeDefinition {
   readonly description: string | null

@@ -3,8 +3,8 @@ import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { EventView } from "../../domain/event/event.ts"
 import type { EventPublished } from "../../domain/event/facts.ts"
 import type { ChannelName, DestinationId, EventId, MessageId, OrgId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { Append } from "./EventStore.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 export interface Subscriber {
   readonly destination: DestinationId

@@ -1,7 +1,7 @@
 import { Context, type DateTime, type Duration } from "effect"
 import type { DestinationId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
+import type { FromStore } from "./errors.ts"
 
 /** Followers of the log that keep their own position; a projection keeps its position with its rows. */
 export type Follower = "alerts" | "facts"

@@ -1,7 +1,7 @@
 import { Context, type DateTime } from "effect"
 import type { RecordedFact } from "../../domain/recorded.ts"
-import type { FromStore } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
+import type { FromStore } from "./errors.ts"
 
 /** `<kind>-<id>`, such as `circuit-<destination>`. Never `message-…`: those are EventStore's. */
 export type JournalName = `${string}-${string}`

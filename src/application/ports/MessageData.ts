@@ -1,7 +1,7 @@
 import { Context } from "effect"
 import type { EventId, MessageId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
 import type { AttemptResponse, UsedKey } from "./EventStore.ts"
+import type { FromStore } from "./errors.ts"
 
 export interface DataOfMessage {
   readonly messageId: MessageId

@@ -4,8 +4,8 @@ import type { ChannelName, MessageId, OrgId, ReplayId } from "../../domain/ids.t
 import { type MessageStatus, statuses } from "../../domain/message/machine.ts"
 import type { MessageView } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 import type { Step } from "./Projections.ts"
 
 export interface MessageFilter {

@@ -1,7 +1,7 @@
 import { Context, type DateTime } from "effect"
 import type { RetryPolicy } from "../../domain/delivery/retry.ts"
 import type { OrgId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 /** The limits of an org; one that is not named is the installation's own, or none. */
 export const limitNames = ["acceptsPerSecond", "bytesPerSecond", "waiting", "destinations", "replays", "feeds"] as const

@@ -1,6 +1,6 @@
 import { Context, type DateTime } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 /**
  * `unreadable`: this release can't read a stored fact. `failed`: Posthaste fails while it works on the stream. `lost`:

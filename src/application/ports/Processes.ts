@@ -1,7 +1,7 @@
 import { Context, type DateTime, type Duration } from "effect"
 import type { BrokerReach } from "../../domain/condition/decider.ts"
 import type { DestinationId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
+import type { FromStore } from "./errors.ts"
 import type { Topic } from "./Pulse.ts"
 
 export interface Registration {

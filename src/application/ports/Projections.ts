@@ -1,6 +1,6 @@
 import { Context, type DateTime, type Duration } from "effect"
-import type { FromStore } from "../errors.ts"
 import type { Position } from "./EventStore.ts"
+import type { FromStore } from "./errors.ts"
 
 /**
  * The rows of one projection in one generation, and their progress. One run of each projection is live, the one that is

@@ -1,6 +1,6 @@
 import { Context } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
+import type { FromStore } from "./errors.ts"
 
 /**
  * The messages with a provider's name, from the commit of the fact that told it. Providers may repeat a name: the

@@ -1,7 +1,7 @@
 import { type Brand, Context, type DateTime, type Duration, type Effect } from "effect"
 import type { DestinationId, MessageId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
-import type { FromStore } from "../errors.ts"
+import type { FromStore } from "./errors.ts"
 
 /** A larger body is not held in memory before its message starts. */
 export const CLAIMED_BODY_MAX = 32 * 1024

@@ -1,6 +1,6 @@
 import { Context, type Duration } from "effect"
 import type { DestinationId, OrgId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
+import type { FromStore } from "./errors.ts"
 
 export interface ArrivedReceipt {
   readonly orgId: OrgId

@@ -1,7 +1,7 @@
 import { Context, type Duration } from "effect"
 import type { EventId, MessageId, OrgId, ReplayId } from "../../domain/ids.ts"
 import type { DeadLetterFilter, MissedEvents, ReplayRequested, WaitingFilter } from "../../domain/replay/facts.ts"
-import type { FromStore, Page, PageRequest } from "../errors.ts"
+import type { FromStore, Page, PageRequest } from "./errors.ts"
 
 /** A dead or waiting message at the time of the request; with a higher epoch it is another one. */
 export interface DeadItem {

@@ -1,7 +1,7 @@
 import { Context, type DateTime } from "effect"
 import type { ChannelName, MessageId } from "../../domain/ids.ts"
-import type { FromStore } from "../errors.ts"
 import type { StreamVersion } from "./EventStore.ts"
+import type { FromStore } from "./errors.ts"
 
 /** The ends of the times that things are kept for; null: for ever. An org's own days count from `now`. */
 export interface Before {

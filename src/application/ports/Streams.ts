@@ -1,8 +1,8 @@
 import { Context, type DateTime, type Effect, type Scope } from "effect"
 import type { MessageId } from "../../domain/ids.ts"
 import type { RecordedFact } from "../../domain/recorded.ts"
-import type { FromStore, StoreUnavailable } from "../errors.ts"
 import type { Position, StreamVersion } from "./EventStore.ts"
+import type { FromStore, StoreUnavailable } from "./errors.ts"
 
 export interface Writing {
   readonly messageId: MessageId

@@ -1,5 +1,10 @@
 import { Context, type Redacted, type Result } from "effect"
-import type { Receipt } from "../receipts/recordReceipt.ts"
+import type { MessageId } from "../../domain/ids.ts"
+import type { ReportedReceipt } from "../../domain/message/decider.ts"
+
+export interface Receipt extends ReportedReceipt {
+  readonly messageId: MessageId | null
+}
 
 /** The part of a notice from Meta about one phone number. */
 export interface Notice {

@@ -3,10 +3,10 @@
  * unneeded role is not missed: a relay is only for a broker and commands of callers' transactions.
  */
 import { Context, DateTime, Duration, Effect, Exit, Layer } from "effect"
-import type { FromStore } from "../errors.ts"
 import { type AsOf, readFreshness } from "../log/Freshness.ts"
 import { CommandInbox } from "../ports/CommandInbox.ts"
 import type { EventStore } from "../ports/EventStore.ts"
+import type { FromStore } from "../ports/errors.ts"
 import { Parked, type ParkedStream } from "../ports/Parked.ts"
 import { type OpenTransaction, type Process, Processes } from "../ports/Processes.ts"
 import { Projections, type Stall } from "../ports/Projections.ts"

@@ -4,11 +4,11 @@
  */
 import { Clock, Duration, Effect } from "effect"
 import { background } from "../background.ts"
-import { StoreUnavailable } from "../errors.ts"
-import { Leadership } from "../maintenance/leader.ts"
+import { StoreUnavailable } from "../ports/errors.ts"
 import { OwnClock } from "../ports/OwnClock.ts"
 import { BEAT_EVERY_MS, type Figures, Processes, type Registration } from "../ports/Processes.ts"
 import { Pulse } from "../ports/Pulse.ts"
+import { Leadership } from "./leader.ts"
 
 /** A stop does not wait for a store that does not answer: the row then runs out by itself. */
 const LEAVE_WITHIN = "1 second"

@@ -6,8 +6,9 @@
 import { Duration, Effect, Result } from "effect"
 import { backgroundOn } from "../background.ts"
 import { type HeldReceipt, ReceiptInbox, type ReceiptResult } from "../ports/ReceiptInbox.ts"
+import type { Receipt } from "../ports/WhatsAppReceipts.ts"
 import { WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"
-import { type Receipt, recordReceipt } from "./recordReceipt.ts"
+import { recordReceipt } from "./recordReceipt.ts"
 
 const AT_ONCE = 500
 const CONCURRENCY = 32

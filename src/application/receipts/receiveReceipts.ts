@@ -6,9 +6,9 @@
  */
 import { Effect, Redacted, Result } from "effect"
 import { maskedJson, maskOf } from "../destinations/masking.ts"
-import { StoreUnavailable } from "../errors.ts"
 import { Channels } from "../ports/Channels.ts"
 import { Destinations, type OpenDestination } from "../ports/Destinations.ts"
+import { StoreUnavailable } from "../ports/errors.ts"
 import { Pulse } from "../ports/Pulse.ts"
 import { type ArrivedReceipt, ReceiptInbox } from "../ports/ReceiptInbox.ts"
 import { type Notice, WhatsAppReceipts } from "../ports/WhatsAppReceipts.ts"

@@ -4,20 +4,17 @@
  */
 import { DateTime, Effect, Result } from "effect"
 import type { MessageId, OrgId } from "../../domain/ids.ts"
-import { decide, type ReportedReceipt, replay } from "../../domain/message/decider.ts"
+import { decide, replay } from "../../domain/message/decider.ts"
 import type { MessageFact, MessageQueued } from "../../domain/message/facts.ts"
 import { appendFreely, command, type Decision } from "../command.ts"
 import { CommandedBy } from "../commandedBy.ts"
 import { entryOf } from "../entry.ts"
-import type { StoreUnavailable } from "../errors.ts"
 import { MessageBusy } from "../messages/commandMessage.ts"
 import { type Append, EventStore, type Stream } from "../ports/EventStore.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 import { ProviderMessages } from "../ports/ProviderMessages.ts"
 import { type Subject, Telemetry } from "../ports/Telemetry.ts"
-
-export interface Receipt extends ReportedReceipt {
-  readonly messageId: MessageId | null
-}
+import type { Receipt } from "../ports/WhatsAppReceipts.ts"
 
 /**
  * `repeated`: recorded before. `unknown`: no such message, or the provider's id is not stored yet. `foreign`: the

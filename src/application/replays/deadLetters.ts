@@ -8,9 +8,9 @@ import type { DestinationId, OrgId } from "../../domain/ids.ts"
 import type { MessageQueued } from "../../domain/message/facts.ts"
 import { isDead, type MessageView, viewOf } from "../../domain/message/view.ts"
 import type { DeadLetterFilter } from "../../domain/replay/facts.ts"
-import type { PageRequest } from "../errors.ts"
 import { loadReadable } from "../messages/listMessages.ts"
 import { type Destination, Destinations, urlIn } from "../ports/Destinations.ts"
+import type { PageRequest } from "../ports/errors.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 
 export interface DeadLetter {

@@ -3,9 +3,9 @@
  * page is read while this one is processed.
  */
 import { Effect } from "effect"
-import type { StoreUnavailable } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
 import type { LoggedFact } from "../ports/EventStore.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 
 const FACTS_AT_ONCE = 4_000
 

@@ -3,9 +3,9 @@
  * transactions may have stored them otherwise: a writer could not append them out of order.
  */
 import { Effect, Option, Stream } from "effect"
-import type { StoreUnavailable } from "../errors.ts"
 import { Archive } from "../ports/Archive.ts"
 import { EventStore, type LoggedFact, type Position } from "../ports/EventStore.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 
 /** Overlapping transactions are much closer to each other than this. */
 const FACTS_AT_ONCE = 4_000

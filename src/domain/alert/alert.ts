@@ -5,8 +5,8 @@
 import { DateTime } from "effect"
 import type { CircuitFactOf } from "../circuit/facts.ts"
 import { type ConditionBegan, type ConditionFact, type ConditionName, conditions } from "../condition/facts.ts"
+import type { DeliveryError } from "../delivery/DeliveryError.ts"
 import type { ChannelName, DestinationId, MessageId, OrgId } from "../ids.ts"
-import type { DeliveryError } from "../message/facts.ts"
 
 export const alertEvents = ["circuit", "deadLetter", "disabled", "commandRefused", ...conditions] as const
 export type AlertEvent = (typeof alertEvents)[number]

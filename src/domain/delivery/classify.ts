@@ -2,7 +2,7 @@
  * The meaning of a destination's answer: taken, refused for now, or refused for good, for channels that answer an HTTP
  * status. Waiting and giving up belong to the retry policy and the decider.
  */
-import type { DeliveryError } from "../message/facts.ts"
+import type { DeliveryError } from "./DeliveryError.ts"
 import type { AttemptOutcome } from "./outcome.ts"
 
 export type StatusClass = "accepted" | "retry" | "refused"

@@ -1,5 +1,5 @@
 /** The outcome of an attempt. Channels report it, the decider turns it into facts. */
-import type { DeliveryError } from "../message/facts.ts"
+import type { DeliveryError } from "./DeliveryError.ts"
 
 interface Timed {
   readonly durationMs: number

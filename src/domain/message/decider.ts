@@ -4,12 +4,13 @@
  */
 import { DateTime, Result, Schema } from "effect"
 import { initialTransition } from "xstate"
+import type { DeliveryError } from "../delivery/DeliveryError.ts"
 import type { Exchange } from "../delivery/exchange.ts"
 import type { AttemptOutcome } from "../delivery/outcome.ts"
 import { ageMaxMsOf, deferAgainMs, deferWaitMs, retryWaitMs } from "../delivery/retry.ts"
 import { foldOf } from "../fold.ts"
 import type { ReplayId } from "../ids.ts"
-import type { DeliveryError, FactOf, MessageFact, MessageQueued, ReceiptStatus } from "./facts.ts"
+import type { FactOf, MessageFact, MessageQueued, ReceiptStatus } from "./facts.ts"
 import { DOUBTS_MAX, decides, messageMachine, type Progress, receiptKey } from "./machine.ts"
 import { type Message, type Status, step } from "./transitions.ts"
 

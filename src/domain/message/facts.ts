@@ -3,6 +3,7 @@
  * person is its forgettable part (recorded.ts).
  */
 import { Schema } from "effect"
+import { DeliveryError } from "../delivery/DeliveryError.ts"
 import { Exchange } from "../delivery/exchange.ts"
 import { RetryPolicy } from "../delivery/retry.ts"
 import { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
@@ -10,13 +11,6 @@ import { ERASED, type FactIn, fact } from "../recorded.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Time = Schema.DateTimeUtcFromString
-
-export const DeliveryError = Schema.Struct({
-  code: Schema.NonEmptyString,
-  message: Schema.String,
-  retryable: Schema.Boolean
-})
-export type DeliveryError = typeof DeliveryError.Type
 
 export const Metadata = Schema.Record(Schema.String, Schema.String)
 

@@ -2,17 +2,11 @@
  * A message as the API shows it, folded from its stream alone, so lists, single reads and rebuilt projections agree.
  */
 import { DateTime } from "effect"
+import type { DeliveryError } from "../delivery/DeliveryError.ts"
 import type { Exchange } from "../delivery/exchange.ts"
 import type { ChannelName, DestinationId, EventId, MessageId, OrgId, ReplayId } from "../ids.ts"
 import { denies, endsAt, evolve, initial } from "./decider.ts"
-import {
-  type DeliveryError,
-  detailsOf,
-  type MessageDetails,
-  type MessageFact,
-  type MessageQueued,
-  type ReceiptStatus
-} from "./facts.ts"
+import { detailsOf, type MessageDetails, type MessageFact, type MessageQueued, type ReceiptStatus } from "./facts.ts"
 import type { MessageStatus } from "./machine.ts"
 import type { Message, Status } from "./transitions.ts"
 

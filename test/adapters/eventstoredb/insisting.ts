@@ -3,7 +3,7 @@
  * again, which every call of the port allows.
  */
 import { Effect, Layer, Schedule } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Streams } from "../../../src/application/ports/Streams.ts"
 
 const again = Schedule.spaced("100 millis").pipe(Schedule.upTo({ duration: "1 minute" }))

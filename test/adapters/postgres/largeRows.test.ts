@@ -5,13 +5,18 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import pg from "pg"
-import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
-import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../../../src/application/errors.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventTypes } from "../../../src/application/ports/EventTypes.ts"
+import {
+  PAGE_READ_BYTES,
+  type Page,
+  type PageRequest,
+  type StoreUnavailable
+} from "../../../src/application/ports/errors.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import * as Channels from "../../../src/setup/channels.ts"
+import * as PostgresPorts from "../../../src/setup/postgresPorts.ts"
 import { freshDatabase } from "../../servers/freshDatabase.ts"
 
 const acme = OrgId.make("acme")

@@ -1,7 +1,7 @@
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { describe } from "vitest"
-import * as PostgresPorts from "../../../src/adapters/postgres/PostgresPorts.ts"
 import * as Channels from "../../../src/setup/channels.ts"
+import * as PostgresPorts from "../../../src/setup/postgresPorts.ts"
 import { alertingContract } from "../../contracts/alerts/alertingContract.ts"
 import { orderContract } from "../../contracts/deliver/orderContract.ts"
 import { queueContract } from "../../contracts/deliver/queueContract.ts"

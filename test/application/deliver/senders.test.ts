@@ -1,8 +1,8 @@
 /** What every open channel answers about a destination, whether it is there, gone or can't be read. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { StoreUnavailable } from "../../../src/application/errors.ts"
 import type { OpenDestination } from "../../../src/application/ports/Destinations.ts"
+import { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import { destinationOf, http, senderKnowing, webhook, whatsapp } from "../../contracts/destinations/samples.ts"
 import { newLane } from "../../contracts/sample.ts"

@@ -2,7 +2,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { LogReader } from "../../../src/application/log/LogReader.ts"
-import { readStream } from "../../../src/application/log/readStream.ts"
+import { readStream } from "../../../src/application/messages/readStream.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { newOrg, now } from "../../contracts/sample.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { StoreUnavailable } from "../../../src/application/errors.ts"
-import { Leadership, maintain } from "../../../src/application/maintenance/leader.ts"
+import { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Processes } from "../../../src/application/ports/Processes.ts"
 import { heartbeat } from "../../../src/application/processes/heartbeat.ts"
+import { Leadership, maintain } from "../../../src/application/processes/leader.ts"
 import * as MemoryPorts from "../../model/MemoryPorts.ts"
 
 const selfOf = (id: string) => ({ id, host: "shop", pid: 1, roles: ["worker"], version: "1.0.0", broker: false })

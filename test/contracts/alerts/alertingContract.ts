@@ -5,9 +5,9 @@
 
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import type { OrgId } from "../../../src/domain/ids.ts"
 import { makeAlertTarget, makeEndpoint, makeTarget, webhook } from "../destinations/samples.ts"

@@ -4,8 +4,8 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { type BatchId, Queue } from "../../../src/application/ports/Queue.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import type { MessageCommand } from "../../../src/domain/message/decider.ts"

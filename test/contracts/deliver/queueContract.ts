@@ -4,9 +4,9 @@
  */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import {
   type AbandonedMessage,
   type BatchId,

@@ -1,10 +1,10 @@
 /** What every Backlogs promises, together with the queue it counts. `layer` gives an empty store to each test. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { Backlogs } from "../../../src/application/ports/Backlogs.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import type { DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { claimAll } from "../deliver/claims.ts"
 import { inMillis, newOrg, opened, type StorePorts } from "../sample.ts"

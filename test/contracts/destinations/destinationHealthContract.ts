@@ -1,11 +1,11 @@
 /** What every adapter of `DestinationHealth` promises. Call it once per adapter, with a layer that gives an empty store. */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { DestinationHealth } from "../../../src/application/ports/DestinationHealth.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Projections } from "../../../src/application/ports/Projections.ts"
-import { type AttemptEnd, changeOf } from "../../../src/domain/delivery/health.ts"
 import { DestinationId } from "../../../src/domain/ids.ts"
+import { type AttemptEnd, changeOf } from "../../../src/domain/message/health.ts"
 import { newLane, type StorePorts } from "../sample.ts"
 
 const noon = DateTime.makeUnsafe("2026-01-01T12:00:00Z")

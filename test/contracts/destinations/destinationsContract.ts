@@ -6,7 +6,6 @@ import { createHash, randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, type Layer, Redacted, Result } from "effect"
 import { CommandedBy } from "../../../src/application/commandedBy.ts"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
 import type { AnyChannel } from "../../../src/application/ports/Channels.ts"
 import {
@@ -17,6 +16,7 @@ import {
   type Secrets
 } from "../../../src/application/ports/Destinations.ts"
 import { EventStore, type LoggedFact } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { type JournalName, Journals } from "../../../src/application/ports/Journals.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"
 import { journalOf, journalOfKey } from "../../../src/domain/destination/changes.ts"

@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { listMessages } from "../../../src/application/messages/listMessages.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { type Erasure, Erasures } from "../../../src/application/ports/Erasures.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { ReceiptInbox } from "../../../src/application/ports/ReceiptInbox.ts"
 import { Replays } from "../../../src/application/ports/Replays.ts"

@@ -1,8 +1,8 @@
 /** What every adapter of `EventTypes` promises. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { type EventType, type EventTypeDefinition, EventTypes } from "../../../src/application/ports/EventTypes.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { newOrg, type StorePorts } from "../sample.ts"
 

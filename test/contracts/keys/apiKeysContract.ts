@@ -2,8 +2,8 @@
 import { createHash, randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { ApiKeys } from "../../../src/application/ports/ApiKeys.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { newOrg, type StorePorts } from "../sample.ts"
 import { termsOf } from "./terms.ts"
 

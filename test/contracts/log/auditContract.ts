@@ -10,11 +10,11 @@ import {
   recordBlocked
 } from "../../../src/application/consents/consents.ts"
 import { commandCircuit } from "../../../src/application/destinations/commandCircuit.ts"
-import type { PageRequest, StoreUnavailable } from "../../../src/application/errors.ts"
 import { Archive } from "../../../src/application/ports/Archive.ts"
 import { AuditTrail } from "../../../src/application/ports/AuditTrail.ts"
 import { Destinations } from "../../../src/application/ports/Destinations.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { PageRequest, StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Orgs, unset } from "../../../src/application/ports/Orgs.ts"

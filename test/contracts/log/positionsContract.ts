@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Followers, type Notice } from "../../../src/application/ports/Followers.ts"
 import { newLane, type StorePorts } from "../sample.ts"
 

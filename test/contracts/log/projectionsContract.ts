@@ -1,8 +1,8 @@
 /** What every adapter of `Projections` promises. `layer` gives an empty store to each test. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Projections, type Run } from "../../../src/application/ports/Projections.ts"
 import { viewOf } from "../../../src/domain/message/view.ts"

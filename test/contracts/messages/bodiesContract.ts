@@ -1,9 +1,9 @@
 /** What every adapter of `Bodies` promises, together with the event store that writes them. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import { PAGE_READ_BYTES, type StoreUnavailable } from "../../../src/application/errors.ts"
 import { Bodies } from "../../../src/application/ports/Bodies.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import { PAGE_READ_BYTES, type StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { newMessageId, next, now, opened, type StorePorts, settled, started, unreachable } from "../sample.ts"
 
 export const bodiesContract = <E>(name: string, layer: Layer.Layer<StorePorts, E>) => {

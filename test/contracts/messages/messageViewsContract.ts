@@ -1,8 +1,8 @@
 /** What every adapter of `MessageViews` promises. Call it once per adapter, with a layer that gives an empty store. */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { EventStore, type Position } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { type Listed, type MessageFilter, MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import { Projections } from "../../../src/application/ports/Projections.ts"
 import { Queue } from "../../../src/application/ports/Queue.ts"

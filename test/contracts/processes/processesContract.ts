@@ -1,7 +1,7 @@
 /** What every adapter of `Processes` promises. `layer` gives an empty store to each test. */
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { type Figures, Processes, type Registration } from "../../../src/application/ports/Processes.ts"
 import type { StorePorts } from "../sample.ts"
 

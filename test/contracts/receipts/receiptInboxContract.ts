@@ -1,7 +1,7 @@
 /** What every adapter of `ReceiptInbox` promises. Call it once per adapter, with a layer that gives an empty store. */
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { ReceiptInbox, type ReceiptResult } from "../../../src/application/ports/ReceiptInbox.ts"
 import type { DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import { newLane, newOrg, type StorePorts } from "../sample.ts"

@@ -1,7 +1,7 @@
 /** What every adapter of `Replays` promises. `layer` gives an empty store to each test. */
 import { describe, expect, it } from "@effect/vitest"
 import { type DateTime, Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { type Opening, Replays } from "../../../src/application/ports/Replays.ts"
 import { ReplayId } from "../../../src/domain/ids.ts"
 import type { DeadLetterFilter, WaitingFilter } from "../../../src/domain/replay/facts.ts"

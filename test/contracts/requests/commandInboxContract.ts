@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { COMMAND_MAX, CommandInbox, type GivenCommand } from "../../../src/application/ports/CommandInbox.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { OrgId } from "../../../src/domain/ids.ts"
 import { Callers } from "./Callers.ts"
 

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import type { StoreUnavailable } from "../../../src/application/errors.ts"
 import { EventStore } from "../../../src/application/ports/EventStore.ts"
+import type { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
 import { now, opened, readLogUntil } from "../sample.ts"
 

@@ -1,9 +1,10 @@
 /** Facts and commands to write rules with: the shortest true sentence about a message, changed where a test cares. */
 import { DateTime } from "effect"
+import type { DeliveryError } from "../../../src/domain/delivery/DeliveryError.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { DestinationId, OrgId } from "../../../src/domain/ids.ts"
 import type { MessageCommand } from "../../../src/domain/message/decider.ts"
-import type { DeliveryError, FactOf, MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
+import type { FactOf, MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
 
 export const noon = DateTime.makeUnsafe("2026-01-01T12:00:00.000Z")
 export const noonPlus = (milliseconds: number): DateTime.Utc => DateTime.add(noon, { milliseconds })

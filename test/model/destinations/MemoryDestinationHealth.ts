@@ -1,8 +1,8 @@
 /** The projection `health` over maps. */
 import { DateTime, Effect, Layer } from "effect"
 import { DestinationHealth, type HealthState } from "../../../src/application/ports/DestinationHealth.ts"
-import { type HealthBucket, KEPT_MS } from "../../../src/domain/delivery/health.ts"
 import type { DestinationId } from "../../../src/domain/ids.ts"
+import { type HealthBucket, KEPT_MS } from "../../../src/domain/message/health.ts"
 import { clearRows, liveRows, moveRun, rowsOf } from "../log/runs.ts"
 import { Memory } from "../Memory.ts"
 

@@ -1,7 +1,7 @@
 /** Bodies and responses, written by the event store, read and erased here. */
 import { Effect, Layer } from "effect"
-import { PAGE_READ_BYTES } from "../../../src/application/errors.ts"
 import { type AttemptPlace, Bodies } from "../../../src/application/ports/Bodies.ts"
+import { PAGE_READ_BYTES } from "../../../src/application/ports/errors.ts"
 import { bodyIn, eraseIn, Memory } from "../Memory.ts"
 
 const placeIn = (key: string): AttemptPlace => {

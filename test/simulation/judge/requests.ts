@@ -3,7 +3,7 @@
  * what it took was taken, and where it would not drop a duplicate nothing may be sent to it twice blindly.
  */
 import type { Doubted, OutboundMessage } from "../../../src/application/ports/Channels.ts"
-import type { Receipt } from "../../../src/application/receipts/recordReceipt.ts"
+import type { Receipt } from "../../../src/application/ports/WhatsAppReceipts.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
 import type { Process } from "../process.ts"
 import type { Received } from "../receivers.ts"

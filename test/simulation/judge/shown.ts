@@ -2,8 +2,9 @@
  * What a message must look like to whoever asks, after each of its facts. Lists and single reads show the same.
  */
 import type { DateTime } from "effect"
+import type { DeliveryError } from "../../../src/domain/delivery/DeliveryError.ts"
 import type { MessageId } from "../../../src/domain/ids.ts"
-import type { DeliveryError, MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
+import type { MessageFact, MessageQueued } from "../../../src/domain/message/facts.ts"
 import type { MessageView } from "../../../src/domain/message/view.ts"
 import { liveViews } from "../../model/log/runs.ts"
 import type { Tables } from "../../model/Memory.ts"

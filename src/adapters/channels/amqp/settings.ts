@@ -1,8 +1,8 @@
 /** Settings of an AMQP target: an exchange of an org's RabbitMQ. */
 import { Schema } from "effect"
-import { brokerText, commonSettings, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { SecretField } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { brokerText, commonSettings, type Setting, text } from "../../../application/ports/fields.ts"
 import { type AddressGuard, literalAddress } from "../net/addressGuard.ts"
 import { checkAddress } from "../net/requestPolicy.ts"
 

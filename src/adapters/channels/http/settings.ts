@@ -3,10 +3,10 @@
  * at each connection.
  */
 import { Schema } from "effect"
-import { commonSettings, type Setting, text } from "../../../application/destinations/fields.ts"
-import type { Fault } from "../../../application/errors.ts"
 import type { DestinationDraft } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import type { Fault } from "../../../application/ports/errors.ts"
+import { commonSettings, type Setting, text } from "../../../application/ports/fields.ts"
 import { maskedUrl } from "../../../domain/delivery/exchange.ts"
 import { checkUrl, faultsAmong, makeCheckHeaders, urlSetting } from "../net/requestPolicy.ts"
 import { checkFields, checkReferences, withoutLiterals } from "./fields.ts"

@@ -3,8 +3,8 @@
  * are judged at each connection.
  */
 import manifest from "../../../../package.json" with { type: "json" }
-import { text } from "../../../application/destinations/fields.ts"
-import type { Fault } from "../../../application/errors.ts"
+import type { Fault } from "../../../application/ports/errors.ts"
+import { text } from "../../../application/ports/fields.ts"
 import { MASKED, maskedUrl } from "../../../domain/delivery/exchange.ts"
 import { type AddressGuard, literalAddress, portOf } from "./addressGuard.ts"
 

@@ -1,7 +1,7 @@
 /** Settings of a webhook endpoint, judged when they are written and when they are used. */
 import { Schema } from "effect"
-import { between, commonSettings, headerText, type Setting, text } from "../../../application/destinations/fields.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { between, commonSettings, headerText, type Setting, text } from "../../../application/ports/fields.ts"
 import { MASKED } from "../../../domain/delivery/exchange.ts"
 import { isWish } from "../../../domain/event/eventTypes.ts"
 import { checkUrl, type Headers, makeCheckHeaders, urlSetting } from "../net/requestPolicy.ts"

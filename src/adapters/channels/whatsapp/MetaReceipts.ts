@@ -5,9 +5,9 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import { DateTime, Layer, Redacted, Result } from "effect"
+import type { Receipt } from "../../../application/ports/WhatsAppReceipts.ts"
 import { type Notice, WhatsAppReceipts } from "../../../application/ports/WhatsAppReceipts.ts"
-import type { Receipt } from "../../../application/receipts/recordReceipt.ts"
-import type { DeliveryError } from "../../../domain/message/facts.ts"
+import type { DeliveryError } from "../../../domain/delivery/DeliveryError.ts"
 import { readCallbackData } from "../../../domain/whatsapp/callbackData.ts"
 import { itemsOf, type Members, membersOf, PROVIDER_ID_MAX } from "./answer.ts"
 import { type CodeOverrides, deliveryErrorOf, verdictOf } from "./errors.ts"

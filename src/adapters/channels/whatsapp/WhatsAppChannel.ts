@@ -4,12 +4,12 @@
  * Throttles and refusals of the sender cost no attempt.
  */
 import { Clock, Effect, Result } from "effect"
-import type { Fault } from "../../../application/errors.ts"
 import type { Channel, Connection, Reply } from "../../../application/ports/Channels.ts"
+import type { Fault } from "../../../application/ports/errors.ts"
 import { outcomeOfFailure, withoutDedupe } from "../../../domain/delivery/classify.ts"
+import type { DeliveryError } from "../../../domain/delivery/DeliveryError.ts"
 import type { AttemptOutcome } from "../../../domain/delivery/outcome.ts"
 import { presets } from "../../../domain/delivery/retry.ts"
-import type { DeliveryError } from "../../../domain/message/facts.ts"
 import { readPayload } from "../../../domain/whatsapp/content.ts"
 import { recipientOf } from "../../../domain/whatsapp/recipient.ts"
 import { parseNetworks } from "../net/addressGuard.ts"

@@ -3,7 +3,7 @@
  * hold Posthaste's words. Operators can override codes (`parseCodes`).
  */
 import { Result } from "effect"
-import type { DeliveryError } from "../../../domain/message/facts.ts"
+import type { DeliveryError } from "../../../domain/delivery/DeliveryError.ts"
 
 export const codeClasses = ["throttle", "pair", "temporary", "wait", "permanent", "account", "standing"] as const
 /**

@@ -1,8 +1,8 @@
 /** Builds the request that sends a message from its account, and asks whose phone number it is. */
 import { Effect, Redacted, Result } from "effect"
-import type { Fault } from "../../../application/errors.ts"
 import { type OutboundMessage, OwnershipNotKnown } from "../../../application/ports/Channels.ts"
 import type { OpenDestination } from "../../../application/ports/Destinations.ts"
+import type { Fault } from "../../../application/ports/errors.ts"
 import { type Call, MASKED, shownUrl } from "../../../domain/delivery/exchange.ts"
 import { callbackData } from "../../../domain/whatsapp/callbackData.ts"
 import { type Content, readPayload } from "../../../domain/whatsapp/content.ts"

@@ -1,8 +1,8 @@
 /** Settings of a WhatsApp account: a phone number that an org sends from. */
 import { Schema } from "effect"
-import { between, commonSettings, type Setting } from "../../../application/destinations/fields.ts"
 import type { SecretField } from "../../../application/ports/Channels.ts"
 import type { DestinationSettings } from "../../../application/ports/Destinations.ts"
+import { between, commonSettings, type Setting } from "../../../application/ports/fields.ts"
 
 export interface WhatsAppSettings extends DestinationSettings {
   /** Meta's id; another number is another account. */

@@ -10,8 +10,8 @@ import {
   removeAlertTarget,
   testAlertTarget
 } from "../../../application/alerts/alertTargets.ts"
-import { between, text } from "../../../application/destinations/fields.ts"
 import { alertTargetTypes } from "../../../application/ports/Destinations.ts"
+import { between, text } from "../../../application/ports/fields.ts"
 import { alertEvents, severities } from "../../../domain/alert/alert.ts"
 import { destinationIdOf } from "../destinations/destinations.ts"
 import { admitDestination } from "../orgs/admit.ts"

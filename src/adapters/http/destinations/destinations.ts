@@ -8,7 +8,6 @@ import {
   createDestination,
   readDestination
 } from "../../../application/destinations/destinations.ts"
-import { Retry, type Setting } from "../../../application/destinations/fields.ts"
 import { healthOf } from "../../../application/destinations/health.ts"
 import { shownSettings } from "../../../application/destinations/hiddenTexts.ts"
 import { objectionsToWishes } from "../../../application/events/catalogue.ts"
@@ -16,6 +15,7 @@ import { Freshness } from "../../../application/log/Freshness.ts"
 import { WAITING_MAX } from "../../../application/ports/Backlogs.ts"
 import type { AnyChannel } from "../../../application/ports/Channels.ts"
 import { type Destination, Destinations } from "../../../application/ports/Destinations.ts"
+import { Retry, type Setting } from "../../../application/ports/fields.ts"
 import { Orgs } from "../../../application/ports/Orgs.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { DestinationId, type OrgId } from "../../../domain/ids.ts"

@@ -2,7 +2,6 @@
 import { Effect, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { text } from "../../../application/destinations/fields.ts"
 import {
   commandAll,
   commandDestination,
@@ -15,6 +14,7 @@ import {
 import { Freshness } from "../../../application/log/Freshness.ts"
 import { type BacklogFilter, type Sort, sorts } from "../../../application/ports/Backlogs.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
+import { text } from "../../../application/ports/fields.ts"
 import { circuitStatuses } from "../../../domain/circuit/machine.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { CommandRequest } from "../../api/messageRequests.ts"
@@ -34,11 +34,11 @@ import {
   switchParameter,
   Text
 } from "../server/fields.ts"
+import { knownChannel } from "../server/knownChannel.ts"
 import { type PageQuery, projectedPageOf } from "../server/listPages.ts"
 import { answer, notFound, orNotFound, problemOf } from "../server/problem.ts"
 import { decoded, decoderOf, limits, readOptionalJson, readReason } from "../server/requestBody.ts"
 import { destinationIdOf, stateOf, states } from "./destinations.ts"
-import { knownChannel } from "./knownChannel.ts"
 
 const destination = {
   id: Id,

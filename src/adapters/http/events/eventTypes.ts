@@ -2,13 +2,13 @@
 import { Effect, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { text } from "../../../application/destinations/fields.ts"
 import { changeEventType, createEventType } from "../../../application/events/catalogue.ts"
 import {
   type EventTypeDefinition,
   EventTypes,
   type EventType as StoredType
 } from "../../../application/ports/EventTypes.ts"
+import { text } from "../../../application/ports/fields.ts"
 import { EventType } from "../../api/eventRequests.ts"
 import { optional } from "../../api/fields.ts"
 import type { JsonText } from "../../api/jsonText.ts"

@@ -2,13 +2,14 @@
 import { DateTime, Effect, identity, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { text } from "../../../application/destinations/fields.ts"
-import type { Fault } from "../../../application/errors.ts"
-import { allows, type Scopes, scopes } from "../../../application/keys/scopes.ts"
 import { ApiKeys, type KeyTerms } from "../../../application/ports/ApiKeys.ts"
+import type { Fault } from "../../../application/ports/errors.ts"
+import { text } from "../../../application/ports/fields.ts"
 import { rateNames } from "../../../application/ports/Orgs.ts"
+import { allows, type Scopes, scopes } from "../../../application/ports/scopes.ts"
 import { isUuid, OrgId } from "../../../domain/ids.ts"
 import { limitsOf } from "../orgs/orgs.ts"
+import { generateKey, hashOf, prefixOf, storedHash } from "../server/apiKey.ts"
 import { KeyAccess, ManagingKey } from "../server/auth.ts"
 import { isWithin, networksOf } from "../server/callers.ts"
 import { about, base, bodyErrors, byId, titled } from "../server/endpoints.ts"
@@ -16,7 +17,6 @@ import { Id, listOf, Moment, maybe, optional, paging, Text, Time } from "../serv
 import { type PageQuery, pageOfAll, partOf } from "../server/listPages.ts"
 import { answer, forbidden, invalidFields, notFound } from "../server/problem.ts"
 import { bodyOf, decoderOf } from "../server/requestBody.ts"
-import { generateKey, hashOf, prefixOf, storedHash } from "./apiKey.ts"
 
 const scope = Schema.Literals(scopes)
 

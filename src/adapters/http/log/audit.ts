@@ -1,8 +1,8 @@
 /** The audit trail. */
 import { Effect, identity, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { text } from "../../../application/destinations/fields.ts"
 import { type AuditFilter, AuditTrail } from "../../../application/ports/AuditTrail.ts"
+import { text } from "../../../application/ports/fields.ts"
 import { operations } from "../../../domain/audit/entry.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import { OrgAccess } from "../server/auth.ts"

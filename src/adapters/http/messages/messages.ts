@@ -3,19 +3,19 @@ import { type DateTime, Effect, Result, Schema, SchemaTransformation } from "eff
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { type Acceptance, acceptMessages } from "../../../application/accept/acceptMessage.ts"
-import { text } from "../../../application/destinations/fields.ts"
-import { scopeOfFact } from "../../../application/keys/scopes.ts"
 import { Freshness } from "../../../application/log/Freshness.ts"
-import { readStream } from "../../../application/log/readStream.ts"
 import { commandMessage, eraseMessage, replayEdited } from "../../../application/messages/commandMessage.ts"
 import { explainMessage } from "../../../application/messages/explainMessage.ts"
 import { hurryMessage } from "../../../application/messages/hurryMessage.ts"
 import { listMessages } from "../../../application/messages/listMessages.ts"
 import { readAttempts } from "../../../application/messages/readAttempts.ts"
 import { readEvents, readMessage } from "../../../application/messages/readMessage.ts"
+import { readStream } from "../../../application/messages/readStream.ts"
 import { readBody, resendMessage } from "../../../application/messages/resendMessage.ts"
+import { text } from "../../../application/ports/fields.ts"
 import { type MessageFilter, MessageViews } from "../../../application/ports/MessageViews.ts"
 import { ReceiptInbox } from "../../../application/ports/ReceiptInbox.ts"
+import { scopeOfFact } from "../../../application/ports/scopes.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { Via } from "../../../application/via.ts"
@@ -40,7 +40,6 @@ import {
   requestOf
 } from "../../api/messageRequests.ts"
 import { rawMember } from "../../api/rawJson.ts"
-import { knownChannel } from "../destinations/knownChannel.ts"
 import { admitMessages, keysIn } from "../orgs/admit.ts"
 import { troubleJson } from "../processes/troublesApi.ts"
 import { ActingOrg, Caller, OrgAccess, oneOrAll } from "../server/auth.ts"
@@ -59,6 +58,7 @@ import {
   paging,
   projectedListOf
 } from "../server/fields.ts"
+import { knownChannel } from "../server/knownChannel.ts"
 import { asReader, type Page, type PageQuery, pageOf, partOf, projectedPageOf } from "../server/listPages.ts"
 import { answer, created, idOf, lacking, problemOf, toResponse } from "../server/problem.ts"
 import {

@@ -3,10 +3,10 @@
  * answer depends on them.
  */
 import { Effect } from "effect"
-import type { StoreUnavailable } from "../../../application/errors.ts"
 import { Admission } from "../../../application/orgs/admission.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
 import { Events } from "../../../application/ports/Events.ts"
+import type { StoreUnavailable } from "../../../application/ports/errors.ts"
 import { Replays } from "../../../application/ports/Replays.ts"
 import { Telemetry } from "../../../application/ports/Telemetry.ts"
 import { Via } from "../../../application/via.ts"

@@ -2,7 +2,7 @@
 import { Effect, identity, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { Retry, text } from "../../../application/destinations/fields.ts"
+import { Retry, text } from "../../../application/ports/fields.ts"
 import { type LimitName, limitNames, Orgs, retentionNames } from "../../../application/ports/Orgs.ts"
 import { OrgId } from "../../../domain/ids.ts"
 import { OperatorAccess } from "../server/auth.ts"

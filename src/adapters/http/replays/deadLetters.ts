@@ -2,9 +2,9 @@
 import { Effect, Schema, SchemaGetter } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { headerText, Retry, text } from "../../../application/destinations/fields.ts"
 import { type AsOf, Freshness } from "../../../application/log/Freshness.ts"
 import { Destinations } from "../../../application/ports/Destinations.ts"
+import { headerText, Retry, text } from "../../../application/ports/fields.ts"
 import { listDeadLetters, type DeadLetter as View } from "../../../application/replays/deadLetters.ts"
 import {
   cancelReplay,
@@ -24,7 +24,6 @@ import {
 } from "../../../domain/replay/facts.ts"
 import { replayStatuses } from "../../../domain/replay/machine.ts"
 import { CommandRequest, messageJson, ofKey } from "../../api/messageRequests.ts"
-import { knownChannel } from "../destinations/knownChannel.ts"
 import { Message } from "../messages/messageJson.ts"
 import { maySend } from "../messages/messages.ts"
 import { admitReplay } from "../orgs/admit.ts"
@@ -47,6 +46,7 @@ import {
   reason,
   Text
 } from "../server/fields.ts"
+import { knownChannel } from "../server/knownChannel.ts"
 import { asReader, type Page, type PageQuery, pageOf, projectedPageOf } from "../server/listPages.ts"
 import { answer, created, idOf, invalidFields, type Problem, problemOf } from "../server/problem.ts"
 import { bodyOf, decoderOf, readReason } from "../server/requestBody.ts"

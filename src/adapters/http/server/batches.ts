@@ -5,7 +5,7 @@
  */
 import { Array as Arr, Effect, Result } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Fault } from "../../../application/errors.ts"
+import type { Fault } from "../../../application/ports/errors.ts"
 import type { OrgId } from "../../../domain/ids.ts"
 import type { Decode } from "../../api/decoding.ts"
 import { type JsonText, SIZE_MAX } from "../../api/jsonText.ts"

@@ -1,7 +1,7 @@
 /** The API without its resources, and the words and scope of an endpoint. */
 import { Context } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
-import type { Scope } from "../../../application/keys/scopes.ts"
+import type { Scope } from "../../../application/ports/scopes.ts"
 import { idParam } from "./fields.ts"
 import { problemOf } from "./problem.ts"
 

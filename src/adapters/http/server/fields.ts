@@ -3,7 +3,7 @@
  * application/destinations/fields.ts.
  */
 import { Schema, SchemaTransformation } from "effect"
-import { text } from "../../../application/destinations/fields.ts"
+import { text } from "../../../application/ports/fields.ts"
 import { ChannelName } from "../../../domain/ids.ts"
 import { maybe } from "../../api/fields.ts"
 

@@ -1,7 +1,7 @@
 /** `/metrics` for the operator's key, and the counts of answers by route pattern. */
 import { Clock, Context, Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { hashOf } from "../keys/apiKey.ts"
+import { hashOf } from "./apiKey.ts"
 import { isOperator, type OperatorKeys } from "./auth.ts"
 import { forbidden, toResponse, unauthorized } from "./problem.ts"
 

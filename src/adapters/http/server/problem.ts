@@ -2,7 +2,7 @@
 import { Effect, type Result } from "effect"
 import { HttpServerResponse, ProblemDetails } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
-import type { Fault } from "../../../application/errors.ts"
+import type { Fault } from "../../../application/ports/errors.ts"
 import { StoreHealth } from "../../../application/storeHealth.ts"
 import { isUuid } from "../../../domain/ids.ts"
 import { type Failure, invalidFields, notFound, type Problem, ProblemBody, problemFor } from "../../api/problem.ts"

@@ -12,7 +12,7 @@ import { Clock, Context, Effect, Layer, Option, PartitionedSemaphore } from "eff
 import { Headers } from "effect/http"
 import { makeBuckets, type Rate } from "../../../application/orgs/buckets.ts"
 import type { OrgId } from "../../../domain/ids.ts"
-import { hashOf, storedHash } from "../keys/apiKey.ts"
+import { hashOf, storedHash } from "./apiKey.ts"
 import { addressOf, type Networks, networkOfCaller } from "./callers.ts"
 import { type Problem, tooMuch } from "./problem.ts"
 import { limits as bodies } from "./requestBody.ts"

@@ -3,8 +3,8 @@
  * costs a few facts.
  */
 import { Effect, type Scope } from "effect"
-import type { StoreUnavailable } from "../../../application/errors.ts"
 import type { Holder } from "../../../application/ports/ApiKeys.ts"
+import type { StoreUnavailable } from "../../../application/ports/errors.ts"
 import type { AccessFact, LoginRefused, Refusal } from "../../../domain/access/facts.ts"
 
 type Refused = typeof LoginRefused.Type

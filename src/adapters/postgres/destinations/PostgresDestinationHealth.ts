@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { DestinationHealth, type HealthState } from "../../../application/ports/DestinationHealth.ts"
-import { type HealthBucket, KEPT_MS } from "../../../domain/delivery/health.ts"
 import type { DestinationId } from "../../../domain/ids.ts"
+import { type HealthBucket, KEPT_MS } from "../../../domain/message/health.ts"
 import { pageOf } from "../filtering.ts"
 import { clearing, liveGeneration, stepping } from "../log/generations.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"

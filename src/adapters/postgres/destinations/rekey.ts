@@ -3,7 +3,7 @@
  * alone, so a killed run can go on. A destination that changes meanwhile is read again. Processes with both keys work on undisturbed.
  */
 import { Effect, Redacted } from "effect"
-import type { FromStore } from "../../../application/errors.ts"
+import type { FromStore } from "../../../application/ports/errors.ts"
 import { Postgres, prepared, unavailable, unprepared } from "../Postgres.ts"
 import * as EncryptionCheck from "./encryptionCheck.ts"
 import { headersOf, lookupHash, parametersOf, sealedIn, secretOf, urlSealed } from "./sealedValues.ts"

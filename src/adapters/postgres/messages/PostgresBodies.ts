@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
-import { PAGE_READ_BYTES } from "../../../application/errors.ts"
 import { Bodies } from "../../../application/ports/Bodies.ts"
+import { PAGE_READ_BYTES } from "../../../application/ports/errors.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { Postgres, prepared, reading } from "../Postgres.ts"
 

@@ -1,6 +1,6 @@
 import { DateTime, Effect, BigInt as Integers, Layer, Order } from "effect"
-import type { StoreUnavailable } from "../../../application/errors.ts"
 import { Archive, type ArchivedFact, NotContinued } from "../../../application/ports/Archive.ts"
+import type { StoreUnavailable } from "../../../application/ports/errors.ts"
 import type { JournalName } from "../../../application/ports/Journals.ts"
 import { Streams } from "../../../application/ports/Streams.ts"
 import { orgTold } from "../../../domain/audit/entry.ts"

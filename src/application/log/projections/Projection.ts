@@ -11,8 +11,8 @@
  * forgotten messages go with them (Retention).
  */
 import type { Effect } from "effect"
-import type { StoreUnavailable } from "../../errors.ts"
 import type { LoggedFact } from "../../ports/EventStore.ts"
+import type { StoreUnavailable } from "../../ports/errors.ts"
 import type { Step } from "../../ports/Projections.ts"
 import type { LogReader } from "../LogReader.ts"
 

@@ -1,7 +1,7 @@
 /** The projection `health`: the ends of attempts, counted for each destination. */
 import { Effect } from "effect"
-import { type AttemptEnd, attemptEndOf, changeOf } from "../../../domain/delivery/health.ts"
 import type { DestinationId } from "../../../domain/ids.ts"
+import { type AttemptEnd, attemptEndOf, changeOf } from "../../../domain/message/health.ts"
 import { DestinationHealth } from "../../ports/DestinationHealth.ts"
 import type { Step } from "../../ports/Projections.ts"
 import { LogReader } from "../LogReader.ts"

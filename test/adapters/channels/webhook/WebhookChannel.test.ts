@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { generateSecret } from "../../../../src/adapters/channels/webhook/signature.ts"
-import { StoreUnavailable } from "../../../../src/application/errors.ts"
+import { StoreUnavailable } from "../../../../src/application/ports/errors.ts"
 import { answer, type Received, receiver } from "../net/receiver.ts"
 import { channelFor, endpointAt, messageTo, secret } from "./endpoint.ts"
 

@@ -7,9 +7,9 @@ import type { EndpointSettings } from "../../../../src/adapters/channels/webhook
 import { generateSecret } from "../../../../src/adapters/channels/webhook/signature.ts"
 import * as WebhookChannel from "../../../../src/adapters/channels/webhook/WebhookChannel.ts"
 import type { Sender } from "../../../../src/application/deliver/Senders.ts"
-import type { StoreUnavailable } from "../../../../src/application/errors.ts"
 import type { OutboundMessage } from "../../../../src/application/ports/Channels.ts"
 import type { Destination, OpenDestination, PreviousSecret } from "../../../../src/application/ports/Destinations.ts"
+import type { StoreUnavailable } from "../../../../src/application/ports/errors.ts"
 import { MessageId, OrgId } from "../../../../src/domain/ids.ts"
 import { destinationOf, senderKnowing, webhook } from "../../../contracts/destinations/samples.ts"
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { generateKey, isWellFormed } from "../../../../src/adapters/http/keys/apiKey.ts"
+import { generateKey, isWellFormed } from "../../../../src/adapters/http/server/apiKey.ts"
 import { delivered, started, succeeded } from "../../../domain/message/samples.ts"
 import { field, start } from "../served.ts"
 

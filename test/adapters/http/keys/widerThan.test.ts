@@ -2,8 +2,8 @@
 import { DateTime } from "effect"
 import { describe, expect, it } from "vitest"
 import { widerThan } from "../../../../src/adapters/http/keys/apiKeys.ts"
-import { type Scope, scopes } from "../../../../src/application/keys/scopes.ts"
 import type { KeyTerms } from "../../../../src/application/ports/ApiKeys.ts"
+import { type Scope, scopes } from "../../../../src/application/ports/scopes.ts"
 import { termsOf } from "../../../contracts/keys/terms.ts"
 
 const wider = (own: Partial<KeyTerms>, asked: Partial<KeyTerms>) =>

@@ -1,7 +1,7 @@
 /** Every answer that is read from a projection says how far behind the facts it is. */
 import { OpenApi } from "effect/http-api"
 import { describe, expect, it } from "vitest"
-import { Api } from "../../../../src/adapters/http/server/Api.ts"
+import { Api } from "../../../../src/adapters/http/Api.ts"
 import { start } from "../served.ts"
 
 const { call, send, endpoint, project } = await start()

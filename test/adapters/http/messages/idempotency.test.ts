@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { beforeAll, describe, expect, it } from "vitest"
-import { StoreUnavailable } from "../../../../src/application/errors.ts"
 import type { EventStore } from "../../../../src/application/ports/EventStore.ts"
+import { StoreUnavailable } from "../../../../src/application/ports/errors.ts"
 import { type Answer, start } from "../served.ts"
 
 /** What the store does with the next append: answers, does it but loses the answer, or does nothing. */

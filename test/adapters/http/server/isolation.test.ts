@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest"
-import { apiWith } from "../../../../src/adapters/http/server/Api.ts"
+import { apiWith } from "../../../../src/adapters/http/Api.ts"
 import { http, webhook, whatsapp } from "../../../contracts/destinations/samples.ts"
 import { deadLettered, failed, started } from "../../../domain/message/samples.ts"
 import { field, OPERATOR, start } from "../served.ts"

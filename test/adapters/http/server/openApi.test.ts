@@ -1,6 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
-import { apiWith } from "../../../../src/adapters/http/server/Api.ts"
+import { apiWith } from "../../../../src/adapters/http/Api.ts"
 import { http, webhook, whatsapp } from "../../../contracts/destinations/samples.ts"
 import { start } from "../served.ts"
 

@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Deferred, Effect } from "effect"
 import { describe, expect, it, vi } from "vitest"
-import { generateKey, hashOf, storedHash } from "../../../../src/adapters/http/keys/apiKey.ts"
+import { generateKey, hashOf, storedHash } from "../../../../src/adapters/http/server/apiKey.ts"
 import { ActingOrg } from "../../../../src/adapters/http/server/auth.ts"
 import { asReader } from "../../../../src/adapters/http/server/listPages.ts"
 import {

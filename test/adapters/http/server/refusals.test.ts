@@ -1,6 +1,6 @@
 import { DateTime, Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { generateKey, hashOf, prefixOf, storedHash } from "../../../../src/adapters/http/keys/apiKey.ts"
+import { generateKey, hashOf, prefixOf, storedHash } from "../../../../src/adapters/http/server/apiKey.ts"
 import { refusalsTo } from "../../../../src/adapters/http/server/refusals.ts"
 import { ApiKeys } from "../../../../src/application/ports/ApiKeys.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"

@@ -2,9 +2,9 @@
 import { expect, it } from "@effect/vitest"
 import { DateTime, Effect, Exit, Redacted } from "effect"
 import { describe } from "vitest"
-import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import { type Destination, Destinations } from "../../../../src/application/ports/Destinations.ts"
 import { OrgId } from "../../../../src/domain/ids.ts"
+import * as PostgresPorts from "../../../../src/setup/postgresPorts.ts"
 import {
   http,
   makeAccount,

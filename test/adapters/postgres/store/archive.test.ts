@@ -1,8 +1,8 @@
 import { Effect, Layer } from "effect"
 import * as PostgresQueue from "../../../../src/adapters/postgres/deliver/PostgresQueue.ts"
 import * as Postgres from "../../../../src/adapters/postgres/Postgres.ts"
-import * as PostgresPorts from "../../../../src/adapters/postgres/PostgresPorts.ts"
 import * as PostgresPulse from "../../../../src/adapters/postgres/PostgresPulse.ts"
+import * as PostgresPorts from "../../../../src/setup/postgresPorts.ts"
 import { archiveContract, derivedContract } from "../../../contracts/store/archiveContract.ts"
 import { freshDatabase } from "../../../servers/freshDatabase.ts"
 

@@ -2,7 +2,6 @@ import { it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect } from "vitest"
-import { StoreUnavailable } from "../../../../src/application/errors.ts"
 import { LogReader } from "../../../../src/application/log/LogReader.ts"
 import {
   FactsAtOnce,
@@ -13,6 +12,7 @@ import { rebuildProjection } from "../../../../src/application/log/projections/r
 import { listMessages } from "../../../../src/application/messages/listMessages.ts"
 import { DestinationHealth } from "../../../../src/application/ports/DestinationHealth.ts"
 import { EventStore } from "../../../../src/application/ports/EventStore.ts"
+import { StoreUnavailable } from "../../../../src/application/ports/errors.ts"
 import { MessageViews } from "../../../../src/application/ports/MessageViews.ts"
 import { Projections, type Stall } from "../../../../src/application/ports/Projections.ts"
 import { Pulse } from "../../../../src/application/ports/Pulse.ts"

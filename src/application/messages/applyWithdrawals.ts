@@ -9,12 +9,12 @@ import type { MessageId } from "../../domain/ids.ts"
 import { replay } from "../../domain/message/decider.ts"
 import { backgroundOn } from "../background.ts"
 import { CommandedBy } from "../commandedBy.ts"
-import { commandMessage } from "../messages/commandMessage.ts"
-import { loadReadable } from "../messages/listMessages.ts"
+import { cancelReason, closeWithdrawal, consentOf, openWithdrawal } from "../consents/consents.ts"
 import { Journals } from "../ports/Journals.ts"
 import { MessageViews } from "../ports/MessageViews.ts"
 import { Telemetry, unwatched } from "../ports/Telemetry.ts"
-import { cancelReason, closeWithdrawal, consentOf, openWithdrawal } from "./consents.ts"
+import { commandMessage } from "./commandMessage.ts"
+import { loadReadable } from "./listMessages.ts"
 
 const AT_ONCE = 500
 const WITHDRAWALS_AT_ONCE = 10

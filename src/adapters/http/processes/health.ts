@@ -1,15 +1,15 @@
 /** Ready: the store answers within two seconds, with troubles told beside. Alive: this process answers. */
 import { Effect, Schema } from "effect"
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { StoreUnavailable } from "../../../application/errors.ts"
 import { EventStore } from "../../../application/ports/EventStore.ts"
+import { StoreUnavailable } from "../../../application/ports/errors.ts"
 import { Processes } from "../../../application/ports/Processes.ts"
 import { Troubles } from "../../../application/processes/Troubles.ts"
 import { MessageId } from "../../../domain/ids.ts"
-import { troubleJson, troubles } from "../processes/troublesApi.ts"
-import { base, titled, words } from "./endpoints.ts"
-import { Moment } from "./fields.ts"
-import { answer, problemOf } from "./problem.ts"
+import { base, titled, words } from "../server/endpoints.ts"
+import { Moment } from "../server/fields.ts"
+import { answer, problemOf } from "../server/problem.ts"
+import { troubleJson, troubles } from "./troublesApi.ts"
 
 const Health = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Health" })
 

@@ -12,9 +12,9 @@
 import { randomUUID } from "node:crypto"
 import { DateTime, Effect, Result } from "effect"
 import { entryOf } from "../../../application/entry.ts"
-import { StoreUnavailable } from "../../../application/errors.ts"
 import type { Append, AppendResult, EventStore, StreamVersion } from "../../../application/ports/EventStore.ts"
 import type { Events, NewEvent, PublishResult } from "../../../application/ports/Events.ts"
+import { StoreUnavailable } from "../../../application/ports/errors.ts"
 import { Streams, type Writing } from "../../../application/ports/Streams.ts"
 import type { MessageId } from "../../../domain/ids.ts"
 import { initial, replay } from "../../../domain/message/decider.ts"
@@ -24,7 +24,7 @@ import { publishedEvent, publishingBy } from "../events/PostgresEvents.ts"
 import { groupCommit } from "../groupCommit.ts"
 import { literal } from "../literal.ts"
 import { Postgres, prepared, reading, unavailable } from "../Postgres.ts"
-import { weightOf } from "./append.ts"
+import { weightOf } from "../store/append.ts"
 
 const reserveStatement = prepared`select n, verdict, other, hash from reserve_appends(
     $1::text[], $2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[])`

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { noSuchChannel } from "../../../application/accept/addressing.ts"
 import { Channels } from "../../../application/ports/Channels.ts"
-import { invalidFields } from "../server/problem.ts"
+import { invalidFields } from "./problem.ts"
 
 export const knownChannel = Effect.fnUntraced(function* (name: string | undefined) {
   const channels = yield* Channels

@@ -3,8 +3,8 @@
  * abandoned, erased bodies, unreadable settings.
  */
 import { DateTime } from "effect"
-import type { MessageFact } from "../message/facts.ts"
-import { missingCodes } from "./classify.ts"
+import { missingCodes } from "../delivery/classify.ts"
+import type { MessageFact } from "./facts.ts"
 
 export interface AttemptEnd {
   readonly at: DateTime.Utc

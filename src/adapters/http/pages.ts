@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiScalar, OpenApi } from "effect/http-api"
 import type { Api } from "./Api.ts"
-import { policyOf } from "./securityHeaders.ts"
+import { policyOf } from "./server/securityHeaders.ts"
 
 interface Page {
   readonly contentType: string

@@ -7,12 +7,12 @@ import { isUuid, MessageId, type OrgId } from "../../domain/ids.ts"
 import { toRecorded } from "../../domain/message/recorded.ts"
 import { type RecordedFact, wholeOf } from "../../domain/recorded.ts"
 import { halvesOf } from "../../domain/streams.ts"
-import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../errors.ts"
-import { loadStream, MessageNotFound, type MessageParked } from "../messages/readMessage.ts"
+import { LogReader } from "../log/LogReader.ts"
 import type { EventStore } from "../ports/EventStore.ts"
+import { PAGE_READ_BYTES, type Page, type PageRequest, type StoreUnavailable } from "../ports/errors.ts"
 import { type JournalName, Journals } from "../ports/Journals.ts"
 import type { Parked } from "../ports/Parked.ts"
-import { LogReader } from "./LogReader.ts"
+import { loadStream, MessageNotFound, type MessageParked } from "./readMessage.ts"
 
 /** `data` is whole. */
 export interface StreamFact extends RecordedFact {

@@ -6,7 +6,7 @@
 import { Schema, SchemaGetter } from "effect"
 import { attemptsMaxOf, capMsOf, presets, RetryPolicy, shortestWaitMs } from "../../domain/delivery/retry.ts"
 import { onDeadLetter } from "../../domain/message/queueChange.ts"
-import type { Fault } from "../errors.ts"
+import type { Fault } from "./errors.ts"
 
 const uncontrolled = "^[^\\u0000-\\u001f\\u007f]*$"
 const isUncontrolled = new RegExp(uncontrolled)

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, type Duration, Effect, Layer } from "effect"
 import { background } from "../background.ts"
-import type { StoreUnavailable } from "../errors.ts"
+import type { StoreUnavailable } from "../ports/errors.ts"
 import { LEADS_FOR_MS } from "../ports/Processes.ts"
 
 export interface Job<R> {

@@ -16,9 +16,9 @@ import {
   suspensionIn
 } from "../../domain/destination/situation.ts"
 import type { ChannelName, DestinationId, OrgId } from "../../domain/ids.ts"
-import { upTo } from "../messages/readMessage.ts"
 import { Channels } from "../ports/Channels.ts"
 import { type JournalFact, Journals } from "../ports/Journals.ts"
+import { upTo } from "./readMessage.ts"
 
 export interface DestinationSituation {
   readonly pause: Pause | null

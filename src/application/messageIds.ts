@@ -3,7 +3,7 @@
  * their order. Seed and clock determine them.
  */
 import { Clock, Effect, Random } from "effect"
-import { MessageId } from "../../domain/ids.ts"
+import { MessageId } from "../domain/ids.ts"
 
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0")
 
