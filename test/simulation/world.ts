@@ -508,6 +508,11 @@ export class World {
     look()
   }
 
+  /** Lists that passed over a stream are whole once they were built anew, which somebody has done when everything can be read. */
+  lacksRepair(): boolean {
+    return this.wasUnreadable.size > 0 && (!this.#listsAreRepaired || this.isBeingRebuilt())
+  }
+
   isBeingRebuilt(): boolean {
     return this.#beingRebuilt > 0
   }
@@ -593,7 +598,8 @@ export class World {
       const open = [
         ...this.oracle.unfinished(),
         ...this.oracle.looseEnds(),
-        ...(this.#asking === 0 && this.#released ? [] : ["somebody still asks"])
+        ...(this.#asking === 0 && this.#released ? [] : ["somebody still asks"]),
+        ...(this.lacksRepair() ? ["lists lack what could not be read"] : [])
       ]
       if (open.length === 0 && this.oracle.blockers().length === 0) return this.#stopAll()
       // At rest, but for those who wait behind dead letters, as their destination wants it.

@@ -43,7 +43,7 @@ export interface Commanded {
 
 /** What transactions have committed to Posthaste, all of it or with a correlationId. */
 export const commanded = async (pool: pg.Pool, correlationId?: string): Promise<ReadonlyArray<Commanded>> => {
-  const text = `select id, case type when 'SendMessage' then 'message' else 'event' end as kind, org_id as org, request as body, key
-    from posthaste.sql_command where $1::text is null or request ->> 'correlationId' = $1`
+  const text = `select id, case type when 'SendMessage' then 'message' else 'event' end as kind, org_id as org, request::json as body, key
+    from posthaste.sql_command where $1::text is null or request::json ->> 'correlationId' = $1`
   return (await pool.query<Commanded>(text, [correlationId])).rows
 }

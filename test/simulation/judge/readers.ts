@@ -31,7 +31,8 @@ export class Readers {
 
   /** True while the lists may lack facts of this message: it is parked, or was so and they are not yet built anew. */
   mayLack(id: MessageId): boolean {
-    return this.#tables.parked.has(streamOf(id)) || this.#world.isBeingRebuilt()
+    const world = this.#world
+    return this.#tables.parked.has(streamOf(id)) || (world.wasUnreadable.has(id) && world.lacksRepair())
   }
 
   /** For a while nothing was wrong but that some streams could not be read. */
