@@ -15,6 +15,7 @@ import { EventStore } from "../../../src/application/ports/EventStore.ts"
 import { StoreUnavailable } from "../../../src/application/ports/errors.ts"
 import { Fingerprint } from "../../../src/application/ports/Fingerprint.ts"
 import { Journals } from "../../../src/application/ports/Journals.ts"
+import { MessageViews } from "../../../src/application/ports/MessageViews.ts"
 import type { ConsentOf } from "../../../src/domain/consent/consent.ts"
 import type { AttemptOutcome } from "../../../src/domain/delivery/outcome.ts"
 import { type ChannelName, type MessageId, OrgId } from "../../../src/domain/ids.ts"
@@ -406,21 +407,21 @@ describe("a withdrawal", () => {
       yield* withdraw("webhook")
       yield* project
       const between: Array<MessageId> = []
-      const inner = yield* EventStore
-      const slow = EventStore.of({
+      const inner = yield* MessageViews
+      const slow = MessageViews.of({
         ...inner,
-        loadMany: (ids) =>
+        ofDossier: (...asked) =>
           Effect.gen(function* () {
-            const streams = yield* inner.loadMany(ids)
-            if (between.length > 0) return streams
+            const ids = yield* inner.ofDossier(...asked)
+            if (between.length > 0) return ids
             yield* grant("webhook")
             between.push(yield* accepted(request(to, "webhook", later)))
             yield* withdraw("webhook")
-            return streams
+            return ids
           }).pipe(Effect.provide(services), Effect.orDie)
       })
       const services = yield* Effect.context<Ports>()
-      yield* Effect.provideService(applyWithdrawalsOnce(), EventStore, slow)
+      yield* Effect.provideService(applyWithdrawalsOnce(), MessageViews, slow)
       expect(yield* typesOf(between[0]!)).toEqual(["MessageQueued"])
       yield* project
       expect(yield* applyWithdrawalsOnce()).toBe(1)
